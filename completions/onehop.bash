@@ -179,7 +179,7 @@ _onehop()
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
 	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --simulate --from --host --observed --no-observed -v --verbose --json --no-color --width -h --help' ;;
-	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
+	'bench rdma') words=' --device --gpus --include-busy --memory --from --listen --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'tune') words=' --device --gpus --include-busy --memory --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
 	'log') words=' -v --verbose --json --no-color --width -h --help' ;;

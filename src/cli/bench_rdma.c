@@ -8,6 +8,7 @@
 #include "cli/device_options.h"
 #include "cli/progress.h"
 #include "report/report_rdma.h"
+#include "report/report_rdma_hosts.h"
 #include "result/figures_json.h"
 
 struct bench_rdma_options {
@@ -25,6 +26,9 @@ static const struct option rdma_table[] = {
 	DEVICE_OPTIONS(struct bench_rdma_options),
 	{"from", 0, OPTION_FILE, AT(request.from), "FILE",
 		"with --device host: simulate the paths of this recorded machine", NULL, 0, 0, 0},
+	{"listen", 0, OPTION_FLAG, AT(request.listen), NULL,
+		"wait for onehop bench rdma of another host, at ADDRESS of this host (127.0.0.1) and "
+		"TCP port " PEER_TCP_PORT ", until Ctrl-C", NULL, 0, 0, 0},
 	{"list", 0, OPTION_FLAG, AT(request.list), NULL,
 		"measure nothing: list the ports, their addresses and the reason for each "
 		"address, and the pairs", NULL, 0, 0, 0},
@@ -139,6 +143,82 @@ static int run_session(struct rdma_session *s, struct progress *progress,
 	return print_json(figures_to_json(s->figures), judge(s));
 }
 
+/* ---- two hosts ---- */
+
+static enum exit_code judge_hosts(const struct rdma_hosts *h)
+{
+	struct hosts_counts n = rdma_hosts_count(h);
+
+	if (n.wrong || n.failed || *h->ended || rdma_hosts_has_lonely(h) ||
+	    (n.reached < n.tried && !rdma_hosts_are_rails(h)))
+		return EXIT_FINDING;
+	if (h->s->stopped && !h->whole)
+		return EXIT_REFUSED;
+	return n.tried ? EXIT_OK : EXIT_NOT_JUDGED;
+}
+
+static int print_hosts(const struct rdma_hosts *h, const struct bench_rdma_options *o)
+{
+	struct document *out;
+	int code;
+
+	if (o->common.json)
+		return print_json(figures_to_json(h->figures), judge_hosts(h));
+	out = document_new();
+	report_rdma_hosts(out, h, o->common.verbose);
+	code = print_document(out, &o->common, judge_hosts(h));
+	document_free(out);
+	fflush(stdout);
+	return code;
+}
+
+static int listen_for_hosts(struct rdma_hosts *h, const char *at,
+			    const struct bench_rdma_options *o)
+{
+	int code = EXIT_OK;
+
+	if (rdma_hosts_listen(h, at) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	fail(EXIT_OK, "listening on %s; on the other host: onehop bench rdma %s", h->listens_at,
+	     h->listens_at);
+	while (!h->s->stopped && rdma_hosts_serve(h))
+		code = print_hosts(h, o);
+	return code;
+}
+
+static int run_hosts(struct rdma_session *s, struct progress *progress,
+		     const struct bench_rdma_options *o, const char *address)
+{
+	struct rdma_hosts h;
+	int r = rdma_session_look(s);
+
+	if (r < 0)
+		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
+	if (!s->listing->n)
+		return fail(EXIT_NOT_JUDGED, "libibverbs lists no NIC on this machine");
+	progress_begin(progress);
+	rdma_hosts_begin(&h, s);
+	if (s->o->listen)
+		r = listen_for_hosts(&h, address ? address : "127.0.0.1", o);
+	else if (rdma_hosts_run(&h, address) < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		r = print_hosts(&h, o);
+	progress_end(progress);
+	rdma_hosts_done(&h);
+	return r;
+}
+
+/* Options of one host that have no meaning between two. */
+static const char *one_host_only(const struct bench_rdma_options *o)
+{
+	return o->request.list    ? "--list"
+	       : o->request.sweep ? "--sweep"
+	       : o->request.ways  ? "--memory-by"
+	       : o->layout        ? "--format"
+				  : NULL;
+}
+
 static int run_bench_rdma(const void *options, const char *const *args)
 {
 	const struct bench_rdma_options *o = options;
@@ -147,7 +227,10 @@ static int run_bench_rdma(const void *options, const char *const *args)
 	struct rdma_session s;
 	int r;
 
-	(void)args;
+	bool hosts = o->request.listen || args[0];
+
+	if (hosts && one_host_only(o))
+		return fail(EXIT_REFUSED, "%s is for one host, not between two", one_host_only(o));
 	if (o->layout && o->common.json)
 		return fail(EXIT_REFUSED, "--format and --json exclude each other");
 	if (o->request.list && (o->layout || o->common.json))
@@ -155,22 +238,25 @@ static int run_bench_rdma(const void *options, const char *const *args)
 	if (rdma_session_begin(&s, &o->request, &ear) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
-		r = run_session(&s, &progress, o);
+		r = hosts ? run_hosts(&s, &progress, o, args[0]) : run_session(&s, &progress, o);
 	rdma_session_done(&s);
 	return r;
 }
 
 const struct command command_bench_rdma = {
 	.name = "bench rdma",
-	.args = "",
+	.args = "[HOST[:PORT] | --listen [ADDRESS[:PORT]]]",
 	.summary = "test whether NICs can access GPU memory, with checked data, and how fast",
 	.about = "Sends data through each active port of each NIC to itself, between this "
 		 "host's memory and that of the host and of GPUs, registered as a dma-buf and "
 		 "by peer memory. Writing into a GPU and reading from it are tested "
 		 "separately. The owner of the memory checks the data, outside the timed "
 		 "part. A failure is explained by its first failing step: cause, what to "
-		 "check, what to do. Uses one host and changes nothing on it.",
+		 "check, what to do. With HOST, on which onehop bench rdma --listen ADDRESS runs: "
+		 "which NICs of this host reach which of the other, then the rates and latencies "
+		 "between them, host memory to host memory, checked by its owner. Changes nothing.",
 	.options = rdma_table,
 	.size = sizeof(struct bench_rdma_options),
+	.max_args = 1,
 	.run = run_bench_rdma,
 };

@@ -208,6 +208,12 @@ int devices_lock(struct devices *d)
 	return any ? session_lock(LOCK_NAME, &d->lock) : 0;
 }
 
+void devices_unlock(struct devices *d)
+{
+	cleanup_close(&d->lock);
+	d->lock = -1;
+}
+
 void devices_done(struct devices *d)
 {
 	cleanup_close(&d->lock);

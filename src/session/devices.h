@@ -43,6 +43,8 @@ int devices_choose(const struct device_options *o, const char *from, unsigned pa
 		   struct devices *ret);
 /* Holds GPUs against another onehop that tests or measures on this host: -EBUSY. Simulated devices need none. */
 int devices_lock(struct devices *d);
+/* For a while that nothing is measured. */
+void devices_unlock(struct devices *d);
 void devices_done(struct devices *d);
 
 static inline bool devices_are_simulated(const struct devices *d)

@@ -31,7 +31,11 @@ int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
 	*s = (struct rdma_session){.o = o, .ear = ear, .devices = DEVICES_NONE};
 	s->listing = xcalloc(1, sizeof(*s->listing));
 	r = rdma_choose_work(s);
-	return r < 0 ? r : session_begin(&o->devices, o->from, MACHINE_RDMA, &s->devices);
+	if (r == 0)
+		r = session_begin(&o->devices, o->from, MACHINE_RDMA, &s->devices);
+	if (o->listen)
+		devices_unlock(&s->devices);
+	return r;
 }
 
 /* ---- looking ---- */

@@ -12,6 +12,7 @@ struct rdma_request {
 	const char *from, *nics, *only, *ways, *size, *time;
 	int queues, depth;
 	bool all, sweep, no_verify, no_relaxed, list;
+	bool listen; /* to measure with another host on its demand: holds no GPUs meanwhile */
 };
 
 #define RDMA_SIZES         24

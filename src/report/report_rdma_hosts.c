@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop bench rdma` tells people of two hosts: which NIC reaches which, rates of the rails, and why not. */
+#include "report/report_rdma_hosts.h"
+
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "report/report_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A figure below this share of what its path should give wants a reason. */
+#define SHORT_OF  0.85
+#define MAX_NAMED 6
+
+static const char *own_name(const struct rdma_hosts *h, size_t i, char buf[static PORT_NAME])
+{
+	port_name(&h->s->listing->ports[i], buf);
+	return buf;
+}
+
+static const char *far_name(const struct rdma_hosts *h, size_t i, char buf[static PORT_NAME])
+{
+	port_name(&h->far[i].port, buf);
+	return buf;
+}
+
+static size_t pair_n(const struct rdma_hosts *h)
+{
+	return h->pairs ? h->s->listing->n * h->far_n : 0;
+}
+
+static bool is_tried(const struct rdma_hosts *h, size_t i, bool own)
+{
+	size_t others = own ? h->far_n : h->s->listing->n;
+
+	for (size_t k = 0; k < others; k++)
+		if (rdma_hosts_pair(h, own ? i : k, own ? k : i)->reach != REACH_UNTRIED)
+			return true;
+	return false;
+}
+
+/* ---- who reaches whom ---- */
+
+static void add_reach_cell(struct document *out, const struct host_pair *p)
+{
+	static const struct {
+		enum style style;
+		const char *text;
+	} cells[] = {
+		[REACH_UNTRIED] = {STYLE_DIM, "-"},
+		[REACH_YES] = {STYLE_GOOD, "yes"},
+		[REACH_NO] = {STYLE_BAD, "NO"},
+	};
+
+	document_cell(out, cells[p->reach].style, "%7s", cells[p->reach].text);
+}
+
+static void add_reach(struct document *out, const struct rdma_hosts *h)
+{
+	size_t columns = 0;
+	char name[PORT_NAME];
+
+	for (size_t k = 0; k < h->far_n; k++)
+		columns += is_tried(h, k, false);
+	document_blank(out);
+	document_heading(out, "NIC reaches NIC (nic-reaches): rows %s, columns %s", "this host",
+			 h->peer_name);
+	document_matrix(out, columns + 1, 1);
+	document_row(out);
+	document_cell(out, STYLE_DIM, "%s", "NIC");
+	for (size_t k = 0; k < h->far_n; k++)
+		if (is_tried(h, k, false))
+			document_cell(out, STYLE_DIM, "%7s", far_name(h, k, name));
+	for (size_t i = 0; i < h->s->listing->n; i++) {
+		if (!is_tried(h, i, true))
+			continue;
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s", own_name(h, i, name));
+		for (size_t k = 0; k < h->far_n; k++)
+			if (is_tried(h, k, false))
+				add_reach_cell(out, rdma_hosts_pair(h, i, k));
+	}
+}
+
+/* ---- the networks of the ports ---- */
+
+static void add_networks(struct document *out, const struct rdma_hosts *h)
+{
+	if (rdma_hosts_are_rails(h))
+		document_item(
+			out, STYLE_STRONG, 0, "note",
+			"Ports reach each other exactly where their addresses are in one network: these are separate rails without a route between them. With NCCL, set NCCL_CROSS_NIC=0.");
+}
+
+/* ---- rails ---- */
+
+static void add_rate(struct document *out, const struct host_pair *p, enum rdma_measure m)
+{
+	const struct rdma_cell *c = &p->cells[m];
+	double e = rdma_hosts_expected(p, m);
+
+	if (c->data == RDMA_DATA_WRONG)
+		document_cell(out, STYLE_BAD, "%7s", "WRONG");
+	else if (c->failure.step != RDMA_STEP_NONE)
+		document_cell(out, STYLE_BAD, "%7s", "failed");
+	else if (!c->value.n)
+		document_cell(out, STYLE_DIM, "%7s", "-");
+	else
+		document_cell(out,
+			      e > 0 && c->value.median < SHORT_OF * e ? STYLE_WARN : STYLE_PLAIN,
+			      "%7.2f", c->value.median);
+}
+
+static const char *const headings[RDMA_MEASURE_N] = {
+	[RDMA_WRITE] = "write",
+	[RDMA_READ] = "read",
+	[RDMA_BOTH] = "both",
+	[RDMA_LATENCY_WRITE] = "us write",
+	[RDMA_LATENCY_READ] = "us read",
+};
+
+static bool is_measured(const struct rdma_hosts *h, int m)
+{
+	for (size_t i = 0; i < pair_n(h); i++)
+		if (h->pairs[i].cells[m].done)
+			return true;
+	return false;
+}
+
+static void add_rail_row(struct document *out, const struct rdma_hosts *h,
+			 const struct host_pair *p)
+{
+	char own[PORT_NAME], far[PORT_NAME];
+
+	document_row(out);
+	document_cell(out, STYLE_PLAIN, "%s", own_name(h, p->own, own));
+	document_cell(out, STYLE_PLAIN, "%s", far_name(h, p->far, far));
+	for (int m = 0; m < RDMA_MEASURE_N; m++)
+		if (is_measured(h, m))
+			add_rate(out, p, (enum rdma_measure)m);
+	if (p->write_gbps > 0)
+		document_cell(out, STYLE_DIM, "%.2f", p->write_gbps);
+	else
+		document_cell(out, STYLE_DIM, "%s", "unknown");
+}
+
+static void add_rails(struct document *out, const struct rdma_hosts *h)
+{
+	char size[BYTES_TEXT_SIZE];
+	size_t columns = 3, rails = 0;
+
+	for (size_t i = 0; i < pair_n(h); i++)
+		rails += h->pairs[i].rail;
+	for (int m = 0; m < RDMA_MEASURE_N; m++)
+		columns += is_measured(h, m);
+	if (!rails || columns == 3)
+		return;
+	document_blank(out);
+	document_heading(out,
+			 "Rails: GB/s in messages of %s, us of %d bytes; host memory on both sides",
+			 bytes_text(h->s->sizes[0], size), RDMA_LATENCY_BYTES);
+	document_table(out, 2, columns, 2);
+	document_row(out);
+	document_cell(out, STYLE_DIM, "%s", "this host");
+	document_cell(out, STYLE_DIM, "%s", h->peer_name);
+	for (int m = 0; m < RDMA_MEASURE_N; m++)
+		if (is_measured(h, m))
+			document_cell(out, STYLE_DIM, "%7s", headings[m]);
+	document_cell(out, STYLE_DIM, "%s", "expected");
+	for (size_t i = 0; i < pair_n(h); i++)
+		if (h->pairs[i].rail)
+			add_rail_row(out, h, &h->pairs[i]);
+}
+
+static void add_short(struct document *out, const struct rdma_hosts *h)
+{
+	char own[PORT_NAME], far[PORT_NAME];
+
+	for (size_t i = 0; i < pair_n(h); i++)
+		for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
+			const struct host_pair *p = &h->pairs[i];
+			const struct rdma_cell *c = &p->cells[m];
+			double e = rdma_hosts_expected(p, (enum rdma_measure)m);
+
+			if (!c->value.n || e <= 0 || c->value.median >= SHORT_OF * e)
+				continue;
+			document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short",
+					     "%s to %s, %s: %.2f of %.2f GB/s%s%s.",
+					     own_name(h, p->own, own), far_name(h, p->far, far),
+					     rdma_metric((enum rdma_measure)m), c->value.median, e,
+					     *p->limit ? "; the limit is " : "", p->limit);
+		}
+}
+
+/* ---- what failed ---- */
+
+struct host_fault {
+	const struct rdma_failure *failure;
+	const struct host_pair *pair;
+	int measure; /* -1: reaching it */
+};
+
+/* The n-th fault, in order; false: there are fewer. */
+static bool fault_at(const struct rdma_hosts *h, size_t n, struct host_fault *ret)
+{
+	for (size_t i = 0; i < pair_n(h); i++)
+		for (int m = -1; m < RDMA_MEASURE_N; m++) {
+			const struct host_pair *p = &h->pairs[i];
+			const struct rdma_failure *f = m < 0 ? &p->failure : &p->cells[m].failure;
+
+			if (f->step == RDMA_STEP_NONE || n-- > 0)
+				continue;
+			*ret = (struct host_fault){f, p, m};
+			return true;
+		}
+	return false;
+}
+
+static bool is_alike(const struct host_fault *a, const struct host_fault *b)
+{
+	return a->failure->step == b->failure->step && a->failure->code == b->failure->code;
+}
+
+static bool is_said(const struct rdma_hosts *h, size_t n, const struct host_fault *f)
+{
+	struct host_fault before;
+
+	for (size_t i = 0; i < n && fault_at(h, i, &before); i++)
+		if (is_alike(&before, f))
+			return true;
+	return false;
+}
+
+static void add_victims(const struct rdma_hosts *h, const struct host_fault *like, struct strbuf *b)
+{
+	char own[PORT_NAME], far[PORT_NAME];
+	struct host_fault f;
+	size_t named = 0;
+
+	for (size_t i = 0; fault_at(h, i, &f); i++) {
+		if (!is_alike(&f, like) || ++named > MAX_NAMED)
+			continue;
+		strbuf_printf(b, "%s%s to %s%s%s", named > 1 ? "; " : "",
+			      own_name(h, f.pair->own, own), far_name(h, f.pair->far, far),
+			      f.measure < 0 ? "" : ", ",
+			      f.measure < 0 ? "" : rdma_metric((enum rdma_measure)f.measure));
+	}
+	if (named > MAX_NAMED)
+		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
+}
+
+/* The addresses of a pair that is not reached, which often say why. */
+static void add_addresses(struct document *out, const struct rdma_hosts *h,
+			  const struct host_fault *f)
+{
+	const union verbs_gid *a = &h->s->listing->ports[f->pair->own].gid.entry.gid;
+	const union verbs_gid *b = &h->far[f->pair->far].port.gid.entry.gid;
+	char own[GID_TEXT], far[GID_TEXT];
+
+	if (f->measure >= 0)
+		return;
+	gid_text(a, own);
+	gid_text(b, far);
+	document_item(
+		out, STYLE_STRONG, 2, "note", "%s and %s are addresses of %s.", own, far,
+		gid_same_network(a, b)
+			? "one network"
+			: "two networks: without a route between them these ports cannot meet");
+}
+
+static void add_fault(struct document *out, const struct rdma_hosts *h, const struct host_fault *f)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->failure->step, f->failure->code);
+	AUTO_STRBUF struct strbuf who = {0};
+
+	add_victims(h, f, &who);
+	document_blank(out);
+	document_paragraph(out, STYLE_BAD, 0, "%s failed: %s.", rdma_step_text(f->failure->step),
+			   strbuf_str(&who));
+	document_item(out, STYLE_STRONG, 2, "what", "%s", f->failure->text);
+	if (c) {
+		document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
+		document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
+		document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
+	}
+	add_addresses(out, h, f);
+}
+
+static void add_faults(struct document *out, const struct rdma_hosts *h)
+{
+	struct host_fault f;
+
+	for (size_t i = 0; fault_at(h, i, &f); i++)
+		if (!is_said(h, i, &f))
+			add_fault(out, h, &f);
+}
+
+/* ---- head and end ---- */
+
+static void add_end(struct document *out, const struct rdma_hosts *h)
+{
+	if (h->whole)
+		return;
+	if (*h->ended)
+		document_paragraph(out, STYLE_BAD, 0, "Incomplete: %s.", h->ended);
+	else
+		document_paragraph(out, STYLE_WARN, 0, "Stopped: the results are incomplete.");
+}
+
+static void add_verdict(struct document *out, const struct rdma_hosts *h)
+{
+	struct hosts_counts n = rdma_hosts_count(h);
+	char all[TEXT_ALL_SIZE];
+
+	document_paragraph(out, STYLE_PLAIN, 0, "Measured %s %s (%s)%s.",
+			   h->listens ? "by" : "with", h->peer_name, h->peer_address,
+			   h->listens ? ": it writes into this host's memory and reads from it"
+				      : "");
+	add_end(out, h);
+	if (!n.tried)
+		document_paragraph(out, STYLE_WARN, 0, "Nothing was measured.");
+	else
+		document_paragraph(out,
+				   n.reached == n.tried      ? STYLE_GOOD
+				   : rdma_hosts_are_rails(h) ? STYLE_WARN
+							     : STYLE_BAD,
+				   0, "%s of NICs reach each other: %zu of %zu.",
+				   n.reached == n.tried ? "All pairs" : "Not all pairs", n.reached,
+				   n.tried);
+	if (n.wrong)
+		document_paragraph(out, STYLE_BAD, 0,
+				   "Data WRONG at its owner in %zu of %zu measurements.", n.wrong,
+				   n.checked);
+	else if (n.checked)
+		document_paragraph(out, STYLE_GOOD, 0,
+				   "Data checked by its owner: correct in %s %s.",
+				   text_all(n.checked, all),
+				   text_plural(n.checked, "measurement", "measurements"));
+	else if (n.measured)
+		document_paragraph(out, STYLE_DIM, 0, "The data of the rates was not checked.");
+}
+
+static void add_rounds(struct document *out, const struct rdma_hosts *h)
+{
+	if (h->listens)
+		return;
+	document_blank(out);
+	document_paragraph(
+		out, STYLE_DIM, 0,
+		"Reachability in %zu %s, %.1f s; rails in %zu %s (at least %zu needed), %.1f s in all.",
+		h->reach_rounds, text_plural(h->reach_rounds, "round", "rounds"), h->reach_s,
+		h->rounds.round_n, text_plural(h->rounds.round_n, "round", "rounds"),
+		h->rounds.least, h->run_s);
+}
+
+static void add_cells(struct document *out, const struct rdma_hosts *h)
+{
+	char own[PORT_NAME], far[PORT_NAME];
+
+	document_blank(out);
+	document_table(out, 2, 5, 2);
+	document_row(out);
+	for (size_t i = 0; i < 5; i++)
+		document_cell(out, STYLE_DIM, "%s",
+			      (const char *[]){"", "median", "low", "high", "samples"}[i]);
+	for (size_t i = 0; i < pair_n(h); i++)
+		for (int m = 0; m < RDMA_MEASURE_N; m++) {
+			const struct host_pair *p = &h->pairs[i];
+			const struct summary *v = &p->cells[m].value;
+			const double values[] = {v->median, v->low, v->high};
+
+			if (!v->n)
+				continue;
+			document_row(out);
+			document_cell(out, STYLE_PLAIN, "%s, %s to %s",
+				      rdma_metric((enum rdma_measure)m), own_name(h, p->own, own),
+				      far_name(h, p->far, far));
+			for (size_t k = 0; k < 3; k++)
+				document_cell(out, STYLE_PLAIN, isnan(values[k]) ? "-" : "%.4g",
+					      values[k]);
+			document_cell(out, STYLE_PLAIN, "%zu", v->n);
+		}
+}
+
+void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool verbose)
+{
+	add_verdict(out, h);
+	add_faults(out, h);
+	if (rdma_hosts_count(h).tried)
+		add_reach(out, h);
+	add_networks(out, h);
+	add_rails(out, h);
+	add_short(out, h);
+	add_rounds(out, h);
+	if (verbose)
+		add_cells(out, h);
+}

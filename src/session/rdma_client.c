@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host that measures: it asks the listener for memory, posts all the work, and tells it the results. */
+#include "session/rdma_hosts_impl.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "rdma/end.h"
+#include "session/stop.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_US   3000000
+#define REACH_BYTES  64
+#define REACH_PLACES 16
+#define REACH_US     1000000
+#define WINDOW       (64ull << 20)
+#define SMALL_WINDOW (4ull << 20) /* of simulated devices */
+#define DEPTH        128
+#define SAMPLE_US    20000
+
+/* ---- what is done with a pair ---- */
+
+enum step_kind {
+	STEP_END,
+	STEP_LOCAL, /* an action of this host's worker */
+	STEP_ASK,   /* a request, and its answer */
+	STEP_TELL,  /* a request whose answer comes later */
+	STEP_AWAIT, /* ... here */
+};
+
+struct step {
+	enum step_kind kind;
+	enum link_action action;
+	enum peer_word word;
+	unsigned char round;
+	bool checks; /* left out with --no-verify */
+};
+
+/* clang-format off */
+#define CONNECTED \
+	{STEP_LOCAL, .action = LINK_OPEN}, {STEP_ASK, .word = PEER_OPEN}, {STEP_LOCAL, .action = LINK_CONNECT}
+#define CHECKED(n) \
+	{STEP_ASK, .word = PEER_PREPARE, .round = n, .checks = true}, \
+	{STEP_LOCAL, .action = LINK_MOVE, .round = n, .checks = true}, \
+	{STEP_ASK, .word = PEER_CHECK, .round = n, .checks = true}
+static const struct step reach_steps[] = {
+	CONNECTED,
+	{STEP_ASK, .word = PEER_PREPARE, .round = 1},
+	{STEP_LOCAL, .action = LINK_MOVE, .round = 1},
+	{STEP_ASK, .word = PEER_CHECK, .round = 1},
+	{STEP_END},
+};
+/* Two rounds, so that data left over from the first shows in the second. */
+static const struct step rate_steps[] = {
+	CONNECTED, CHECKED(1), CHECKED(2), {STEP_LOCAL, .action = LINK_TIME}, {STEP_END},
+};
+static const struct step latency_write_steps[] = {
+	CONNECTED, {STEP_TELL, .word = PEER_PONG}, {STEP_LOCAL, .action = LINK_TIME},
+	{STEP_AWAIT, .word = PEER_PONG}, {STEP_END},
+};
+static const struct step latency_read_steps[] = {
+	CONNECTED, {STEP_LOCAL, .action = LINK_TIME}, {STEP_END},
+};
+/* After whatever became of it. */
+static const struct step closing_steps[] = {
+	{STEP_LOCAL, .action = LINK_CLOSE}, {STEP_ASK, .word = PEER_CLOSE}, {STEP_END},
+};
+/* clang-format on */
+
+static const struct step *const measure_steps[RDMA_MEASURE_N] = {
+	[RDMA_WRITE] = rate_steps,
+	[RDMA_READ] = rate_steps,
+	[RDMA_BOTH] = rate_steps,
+	[RDMA_LATENCY_WRITE] = latency_write_steps,
+	[RDMA_LATENCY_READ] = latency_read_steps,
+};
+
+/* A pair at work. */
+struct turn {
+	struct host_pair *pair;
+	int measure; /* -1: is it reached? */
+	const struct step *step;
+	bool closing;
+	bool told, answered; /* a request of STEP_TELL is out; its answer is there */
+	bool waits_worker, waits_peer;
+	double deadline_s;
+	struct link_job job;
+	struct link_address far;
+	struct rdma_cell cell; /* of this measurement */
+};
+
+struct client {
+	struct rdma_hosts *h;
+	struct turn turns[PORTS_MAX];
+	size_t n;
+	bool broken; /* the connection to the peer, or a signal */
+};
+
+/* ---- jobs ---- */
+
+static enum rdma_measure measure_of(const struct turn *t)
+{
+	return t->measure < 0 ? RDMA_WRITE : (enum rdma_measure)t->measure;
+}
+
+static uint64_t window_of(const struct rdma_session *s)
+{
+	return devices_are_simulated(&s->devices) ? SMALL_WINDOW : WINDOW;
+}
+
+static struct rdma_load load_of(const struct rdma_session *s, const struct turn *t)
+{
+	bool reach = t->measure < 0;
+	double sample = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
+
+	return (struct rdma_load){
+		.bytes = reach ? REACH_BYTES : s->sizes[0],
+		.latency_bytes = RDMA_LATENCY_BYTES,
+		.depth = reach         ? REACH_PLACES
+			 : s->o->depth ? (unsigned)s->o->depth
+				       : DEPTH,
+		.queues = reach || !s->o->queues ? 1 : (unsigned)s->o->queues,
+		.stopping = s->stopping,
+		.sample_us = sample < SAMPLE_US ? sample : SAMPLE_US,
+		.limit_us = reach ? REACH_US : HOSTS_LIMIT_US,
+		.pair = (unsigned)(t->pair->own * 16 + t->pair->far) & 0xff,
+	};
+}
+
+/* The addresses that the two ports use; false: none fit. */
+static bool choose_addresses(const struct rdma_hosts *h, const struct host_pair *p,
+			     struct gid_choice *own, struct verbs_gid_entry *far)
+{
+	const struct nic_port *a = &h->s->listing->ports[p->own], *b = &h->far[p->far].port;
+
+	return a->link_layer == b->link_layer &&
+	       gid_choose_pair(a->gids, a->gid_n, b->gids, b->gid_n,
+			       a->link_layer == VERBS_LINK_INFINIBAND, own, far);
+}
+
+static bool make_job(const struct rdma_hosts *h, struct turn *t)
+{
+	const struct nic_port *p = &h->s->listing->ports[t->pair->own];
+	struct verbs_gid_entry far;
+
+	t->job = (struct link_job){
+		.port = p->number,
+		.relaxed = !h->s->o->no_relaxed,
+		.load = load_of(h->s, t),
+		.owner_limit_us = HOSTS_OWNER_US,
+	};
+	memcpy(t->job.device, p->device, sizeof(t->job.device));
+	t->job.places = t->measure < 0 ? REACH_PLACES : end_places(window_of(h->s), &t->job.load);
+	return choose_addresses(h, t->pair, &t->job.gid, &far);
+}
+
+/* ---- steps ---- */
+
+static void send_request(struct client *c, const struct turn *t, enum peer_word w)
+{
+	const struct rdma_load *l = &t->job.load;
+	struct gid_choice own;
+	struct verbs_gid_entry far = {0};
+	struct peer_message m = {.word = w};
+
+	if (w == PEER_OPEN) {
+		put_queue(&m, &t->far); /* here still this side's own */
+		choose_addresses(c->h, t->pair, &own, &far);
+	}
+	m.v[PEER_K_PORT] = t->pair->far;
+	m.v[PEER_K_INDEX] = far.gid_index;
+	m.v[PEER_K_BYTES] = l->bytes;
+	m.v[PEER_K_DEPTH] = l->depth;
+	m.v[PEER_K_PAIR] = l->pair;
+	m.v[PEER_K_LIMIT] = l->limit_us / 1000;
+	m.v[PEER_K_ROUND] = t->step->round;
+	m.v[PEER_K_MEASURE] = measure_of(t);
+	peer_send(&c->h->peer, &m);
+}
+
+/* How long an action may take, for a worker that hangs. */
+static double limit_of(const struct client *c, const struct turn *t)
+{
+	double budget = c->h->s->stopping.budget_s;
+
+	return t->step->action == LINK_TIME ? 2 * budget + HOSTS_ACTION_S : HOSTS_ACTION_S;
+}
+
+static void fail_turn(struct turn *t, const struct rdma_failure *f)
+{
+	if (!t->closing && t->cell.failure.step == RDMA_STEP_NONE)
+		t->cell.failure = *f;
+}
+
+static void begin_local(struct client *c, struct turn *t)
+{
+	struct rdma_worker *w = &c->h->workers[t->pair->own];
+	const struct link_order o = {.action = t->step->action,
+				     .job = t->job,
+				     .peer = t->far,
+				     .measure = measure_of(t),
+				     .round = t->step->round};
+
+	if (t->closing && w->pid <= 0) /* it died, and its connection with it */
+		return;
+	if (rdma_worker_begin_link(w, NULL, &o) == 0) {
+		t->waits_worker = true;
+		t->deadline_s = clock_s() + limit_of(c, t);
+		return;
+	}
+	rdma_fail(&t->cell.failure, RDMA_STEP_WORKER, ESRCH, "%s", err_msg());
+}
+
+static void begin_step(struct client *c, struct turn *t)
+{
+	switch (t->step->kind) {
+	case STEP_LOCAL:
+		begin_local(c, t);
+		return;
+	case STEP_TELL:
+		send_request(c, t, t->step->word);
+		t->told = true;
+		return;
+	case STEP_ASK:
+		send_request(c, t, t->step->word);
+		__attribute__((fallthrough));
+	case STEP_AWAIT:
+		t->waits_peer = !t->answered;
+		t->answered = false;
+		/* The listener gives up first, and says so. */
+		t->deadline_s = clock_s() + HOSTS_ACTION_S + 2;
+		return;
+	default:
+		return;
+	}
+}
+
+static bool is_skipped(const struct client *c, const struct step *s)
+{
+	return s->checks && c->h->s->o->no_verify;
+}
+
+/* Goes on until something has to be waited for. */
+static void advance(struct client *c, struct turn *t)
+{
+	while (t->step && !t->waits_worker && !t->waits_peer) {
+		bool failed = t->cell.failure.step != RDMA_STEP_NONE;
+
+		if (!t->closing && (failed || t->step->kind == STEP_END)) {
+			t->closing = true;
+			t->step = closing_steps;
+		} else if (t->step->kind == STEP_END) {
+			t->step = NULL;
+			return;
+		}
+		if (t->closing && t->told) {
+			/* What was asked is still to be answered: then the port is free. */
+			t->waits_peer = !t->answered;
+			t->told = t->answered = false;
+			t->deadline_s = clock_s() + HOSTS_ACTION_S + 2;
+			continue;
+		}
+		if (!is_skipped(c, t->step))
+			begin_step(c, t);
+		if (t->step->kind == STEP_AWAIT)
+			t->told = false;
+		t->step++;
+	}
+}
+
+/* ---- answers ---- */
+
+static void add_check(struct turn *t, const struct rdma_cell *c)
+{
+	if (c->data == RDMA_DATA_NOT_CHECKED)
+		return;
+	t->cell.checked_bytes += c->checked_bytes;
+	if (t->cell.data != RDMA_DATA_WRONG) {
+		t->cell.data = c->data;
+		t->cell.wrong = c->wrong;
+	}
+}
+
+static void take_value(struct turn *t, const struct rdma_cell *c)
+{
+	struct rdma_cell all = *c;
+
+	all.data = t->cell.data;
+	all.checked_bytes = t->cell.checked_bytes;
+	all.wrong = t->cell.wrong;
+	all.failure = t->cell.failure;
+	t->cell = all;
+}
+
+static void take_worker(struct client *c, struct turn *t, const struct link_answer *a)
+{
+	const struct step *done = t->step - 1;
+
+	t->waits_worker = false;
+	if (done->action == LINK_OPEN)
+		t->far = a->address; /* until the far one comes */
+	if (done->action == LINK_MOVE)
+		add_check(t, &a->cell);
+	if (done->action == LINK_TIME && a->failure.step == RDMA_STEP_NONE)
+		take_value(t, &a->cell);
+	if (a->failure.step != RDMA_STEP_NONE)
+		fail_turn(t, &a->failure);
+	advance(c, t);
+}
+
+static struct rdma_failure failure_of(const struct rdma_hosts *h, const struct peer_message *m)
+{
+	struct rdma_failure f = {.step = (enum rdma_step)m->v[PEER_K_STEP],
+				 .code = (int)m->v[PEER_K_CODE],
+				 .vendor = (unsigned)m->v[PEER_K_VENDOR]};
+
+	if (f.step == RDMA_STEP_NONE || f.step == RDMA_STEP_DATA)
+		f.step = RDMA_STEP_WORKER;
+	snprintf(f.text, sizeof(f.text), "%.63s: %.180s", h->peer_name, m->text);
+	return f;
+}
+
+static void take_checked(struct turn *t, const struct peer_message *m)
+{
+	const struct rdma_cell c = {
+		.data = (enum rdma_data)m->v[PEER_K_DATA],
+		.checked_bytes = m->v[PEER_K_CHECKED],
+		.wrong = {.kind = (enum wrong_kind)m->v[PEER_K_KIND],
+			  .words = m->v[PEER_K_WORDS],
+			  .wrong_words = m->v[PEER_K_WRONG],
+			  .from_bytes = m->v[PEER_K_AT],
+			  .shift_bytes = (int64_t)m->v[PEER_K_SHIFT],
+			  .rounds_ago = m->v[PEER_K_AGO]},
+	};
+	struct rdma_failure f = {0};
+
+	add_check(t, &c);
+	if (c.data != RDMA_DATA_WRONG)
+		return;
+	end_say_wrong(&c, false, &f);
+	fail_turn(t, &f);
+}
+
+/* The turn that has asked this of the far port. */
+static struct turn *turn_at(struct client *c, uint64_t far)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->turns[i].step && c->turns[i].pair->far == far &&
+		    (c->turns[i].waits_peer || c->turns[i].told))
+			return &c->turns[i];
+	return NULL;
+}
+
+static int take_answer(struct client *c, const struct peer_message *m)
+{
+	struct turn *t = turn_at(c, m->v[PEER_K_PORT]);
+	struct rdma_failure f;
+
+	if (!t)
+		return err_set(EPROTO, "%s sent an answer that belongs to no request",
+			       c->h->peer.address);
+	if (m->word == PEER_FAILED) {
+		f = failure_of(c->h, m);
+		fail_turn(t, &f);
+	} else if (m->word == PEER_OPENED) {
+		struct link_address far;
+
+		if (take_queue(m, &far) < 0)
+			return err_wrap(-EPROTO, "%s", c->h->peer.address);
+		if (far.n != 2 * t->job.load.queues || far.places > t->job.places ||
+		    far.places % t->job.load.queues)
+			return err_set(EPROTO, "%s opened another connection than asked for",
+				       c->h->peer.address);
+		t->far = far;
+	} else if (m->word == PEER_CHECKED) {
+		take_checked(t, m);
+	}
+	/* The answer to a request of STEP_TELL may come before STEP_AWAIT. */
+	t->answered = !t->waits_peer;
+	t->waits_peer = false;
+	if (!t->waits_worker)
+		advance(c, t);
+	return 0;
+}
+
+static int take_line(struct client *c, const struct peer_message *m)
+{
+	switch (m->word) {
+	case PEER_OPENED:
+	case PEER_DONE:
+	case PEER_CHECKED:
+	case PEER_FAILED:
+		return take_answer(c, m);
+	case PEER_ALIVE:
+		return 0;
+	case PEER_BYE:
+	case PEER_REFUSED:
+		return err_set(ECONNRESET, "%s: %s", c->h->peer.address, m->text);
+	default:
+		return err_set(EPROTO, "%s sent a line that is not an answer", c->h->peer.address);
+	}
+}
+
+/* ---- waiting ---- */
+
+static int read_peer(struct client *c)
+{
+	struct peer_message m;
+	int r = peer_pump(&c->h->peer);
+
+	while (r == 0) {
+		r = peer_next(&c->h->peer, &m);
+		if (r <= 0)
+			return r;
+		r = take_line(c, &m);
+	}
+	return r;
+}
+
+static void break_off(struct client *c)
+{
+	snprintf(c->h->ended, sizeof(c->h->ended), "%s", err_msg());
+	c->broken = true;
+}
+
+static void take_late(struct client *c, struct turn *t)
+{
+	struct rdma_failure f = {0};
+	struct link_answer a;
+
+	if (t->waits_worker) {
+		rdma_worker_give_up_link(&c->h->workers[t->pair->own], limit_of(c, t), &a);
+		take_worker(c, t, &a);
+		return;
+	}
+	rdma_fail(&f, RDMA_STEP_WORKER, ETIMEDOUT, "%s gives no answer", c->h->peer.address);
+	fail_turn(t, &f);
+	err_set(ETIMEDOUT, "%s gives no answer", c->h->peer.address);
+	break_off(c);
+}
+
+static void take_turns(struct client *c, const struct pollfd *fds)
+{
+	double now = clock_s();
+
+	for (size_t i = 0; i < c->n && !c->broken; i++) {
+		struct turn *t = &c->turns[i];
+		struct link_answer a;
+
+		if (t->waits_worker && fds[i].revents) {
+			rdma_worker_finish_link(&c->h->workers[t->pair->own], &a);
+			take_worker(c, t, &a);
+		} else if ((t->waits_worker || t->waits_peer) && now >= t->deadline_s) {
+			take_late(c, t);
+		}
+	}
+}
+
+/* Waits for one event. False: no turn is left, or all has to end. */
+static bool await(struct client *c)
+{
+	struct pollfd fds[PORTS_MAX + 2] = {0};
+	struct rdma_session *s = c->h->s;
+	int wait_ms = peer_due_ms(&c->h->peer);
+	double now = clock_s();
+	bool any = false;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct turn *t = &c->turns[i];
+		double left = (t->deadline_s - now) * 1e3;
+
+		fds[i] = (struct pollfd){t->waits_worker ? c->h->workers[t->pair->own].socket : -1,
+					 POLLIN, 0};
+		any = any || t->waits_worker || t->waits_peer;
+		if ((t->waits_worker || t->waits_peer) && left < wait_ms)
+			wait_ms = left > 0 ? (int)left + 1 : 0;
+	}
+	if (!any || c->broken)
+		return false;
+	fds[c->n] = (struct pollfd){s->devices.stop_fd, POLLIN, 0};
+	fds[c->n + 1] = (struct pollfd){c->h->peer.fd, peer_events(&c->h->peer), 0};
+	poll(fds, c->n + 2, wait_ms);
+	s->stopped = stop_signals_seen(s->devices.stop_fd);
+	c->broken = s->stopped;
+	if (!c->broken && read_peer(c) < 0)
+		break_off(c);
+	take_turns(c, fds);
+	return true;
+}
+
+/* What still runs when all has to end. */
+static void kill_turns(struct client *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct link_answer a;
+
+		if (c->turns[i].waits_worker)
+			rdma_worker_give_up_link(&c->h->workers[c->turns[i].pair->own], 0, &a);
+		c->turns[i].waits_worker = false;
+	}
+}
+
+/* ---- results ---- */
+
+static void tell_result(struct client *c, const struct turn *t)
+{
+	const struct rdma_cell *cell = &t->cell;
+	double expected = t->measure < 0 ? 0 : rdma_hosts_expected(t->pair, measure_of(t));
+	bool narrow = !isnan(cell->value.low);
+	struct peer_message m = {.word = t->measure < 0 ? PEER_REACHED : PEER_FIGURE};
+
+	m.v[PEER_K_PORT] = t->pair->far;
+	m.v[PEER_K_FROM] = t->pair->own;
+	m.v[PEER_K_STEP] = cell->failure.step;
+	m.v[PEER_K_CODE] = (uint64_t)(cell->failure.code < 0 ? 0 : cell->failure.code);
+	m.v[PEER_K_MEASURE] = measure_of(t);
+	m.v[PEER_K_DATA] = cell->data;
+	m.v[PEER_K_CHECKED] = cell->checked_bytes;
+	m.v[PEER_K_MEDIAN] = put_value(cell->value.median);
+	m.v[PEER_K_LOW] = put_value(narrow ? cell->value.low : cell->value.min);
+	m.v[PEER_K_HIGH] = put_value(narrow ? cell->value.high : cell->value.max);
+	m.v[PEER_K_SAMPLES] = cell->value.n;
+	m.v[PEER_K_EXPECTED] = put_value(expected);
+	snprintf(m.text, sizeof(m.text), "%.*s", (int)sizeof(m.text) - 1, cell->failure.text);
+	peer_send(&c->h->peer, &m);
+}
+
+static void keep_result(struct client *c, struct turn *t)
+{
+	if (t->measure < 0) {
+		t->pair->failure = t->cell.failure;
+		t->pair->reach = t->cell.failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
+	} else {
+		t->cell.done = true;
+		t->pair->cells[t->measure] = t->cell;
+	}
+	tell_result(c, t);
+}
+
+/* Turns that are not over when all has to end have no result. */
+static void run_turns(struct client *c)
+{
+	for (size_t i = 0; i < c->n && !c->broken; i++) {
+		struct turn *t = &c->turns[i];
+
+		if (make_job(c->h, t)) {
+			advance(c, t);
+		} else {
+			t->step = NULL;
+			rdma_fail(&t->cell.failure, RDMA_STEP_GID, ENOTCONN,
+				  "the two ports have no addresses of one type and family");
+		}
+	}
+	while (await(c))
+		;
+	kill_turns(c);
+	for (size_t i = 0; i < c->n; i++)
+		if (!c->turns[i].step || c->turns[i].closing)
+			keep_result(c, &c->turns[i]);
+}
+
+static void add_turn(struct client *c, struct host_pair *p, int measure)
+{
+	c->turns[c->n++] = (struct turn){
+		.pair = p,
+		.measure = measure,
+		.step = measure < 0 ? reach_steps : measure_steps[measure],
+	};
+}
+
+/* ---- which NICs reach which ---- */
+
+static size_t list_used(const struct rdma_hosts *h, bool own, size_t *ret)
+{
+	size_t n = 0, all = own ? h->s->listing->n : h->far_n;
+
+	for (size_t i = 0; i < all; i++)
+		if (own ? hosts_uses(h, i) : hosts_far_is_used(h, i))
+			ret[n++] = i;
+	return n;
+}
+
+/* As many rounds as the host with more ports has: in round r, port i of it with port i + r of the other. */
+static void reach_all(struct client *c)
+{
+	size_t own[PORTS_MAX], far[PORTS_MAX];
+	size_t own_n = list_used(c->h, true, own), far_n = list_used(c->h, false, far);
+	size_t rounds = own_n > far_n ? own_n : far_n;
+
+	if (!own_n || !far_n)
+		return;
+	c->h->reach_rounds = rounds;
+	for (size_t r = 0; r < rounds && !c->broken; r++) {
+		session_tell(c->h->s->ear, SESSION_RUNS, "reachability: round %zu of %zu", r + 1,
+			     rounds);
+		c->n = 0;
+		for (size_t i = 0; i < own_n; i++)
+			if ((i + r) % rounds < far_n)
+				add_turn(c, rdma_hosts_pair(c->h, own[i], far[(i + r) % rounds]),
+					 -1);
+		run_turns(c);
+	}
+}
+
+/* ---- rails ---- */
+
+/* Less is better: the far port that fewest use, in the same network, in the same position. */
+static size_t cost_of(const struct rdma_hosts *h, const struct host_pair *p, const size_t *taken)
+{
+	struct gid_choice own = {0};
+	struct verbs_gid_entry far = {0};
+
+	choose_addresses(h, p, &own, &far);
+	return taken[p->far] * 4 + 2 * !gid_same_network(&own.entry.gid, &far.gid) +
+	       (p->own != p->far);
+}
+
+static void choose_rails(struct rdma_hosts *h)
+{
+	size_t taken[PORTS_MAX] = {0};
+
+	for (size_t i = 0; i < h->s->listing->n; i++) {
+		struct host_pair *best = NULL;
+
+		for (size_t k = 0; k < h->far_n; k++) {
+			struct host_pair *p = rdma_hosts_pair(h, i, k);
+
+			if (p->reach != REACH_YES)
+				continue;
+			p->rail = h->s->o->all;
+			if (!best || cost_of(h, p, taken) < cost_of(h, best, taken))
+				best = p;
+		}
+		if (!best)
+			continue;
+		best->rail = true;
+		taken[best->far]++;
+	}
+}
+
+/* ---- what is expected ---- */
+
+static void limit_by(double *gbps, char *why, size_t size, double by, const char *where,
+		     const char *text)
+{
+	if (by <= 0 || (*gbps > 0 && *gbps <= by))
+		return;
+	*gbps = by;
+	snprintf(why, size, "%.24s: %.95s", where, text);
+}
+
+/* The slower of the two hosts' ends, as each knows its own. */
+static void expect(const struct rdma_hosts *h, struct host_pair *p)
+{
+	const struct far_port *far = &h->far[p->far];
+
+	for (size_t i = 0; i < h->s->pair_n; i++) {
+		const struct rdma_pair *own = &h->s->pairs[i];
+
+		if (own->port != p->own || own->gpu >= 0)
+			continue;
+		limit_by(&p->write_gbps, p->limit, sizeof(p->limit), own->write_gbps, "here",
+			 own->limit);
+		limit_by(&p->read_gbps, p->limit, sizeof(p->limit), own->read_gbps, "here",
+			 own->limit);
+	}
+	limit_by(&p->write_gbps, p->limit, sizeof(p->limit), far->reads_gbps, h->peer_name,
+		 far->limit);
+	limit_by(&p->read_gbps, p->limit, sizeof(p->limit), far->writes_gbps, h->peer_name,
+		 far->limit);
+}
+
+/* ---- rounds ---- */
+
+/* Links of both hosts under numbers of their own. */
+struct numbering {
+	uint64_t of[PORTS_MAX * PEER_LIST_MAX * 2];
+	size_t n;
+};
+
+static unsigned number_of(struct numbering *numbers, bool far, uint32_t link)
+{
+	uint64_t key = (uint64_t)far << 32 | link;
+	size_t i = 0;
+
+	while (i < numbers->n && numbers->of[i] != key)
+		i++;
+	if (i == numbers->n && i < ARRAY_LEN(numbers->of))
+		numbers->of[numbers->n++] = key;
+	return (unsigned)i;
+}
+
+static int add_links(const struct rdma_hosts *h, struct numbering *numbers, struct paths *paths,
+		     const struct host_pair *p)
+{
+	const struct rdma_session *s = h->s;
+	const struct link_list *own =
+		&paths_pair(s->paths, rdma_place_of_port(s, p->own), rdma_place_of_gpu(s, -1))
+			 ->links;
+	const struct far_port *far = &h->far[p->far];
+	struct link_list *all =
+		&paths_pair(paths, (unsigned)p->own, (unsigned)(s->listing->n + p->far))->links;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < own->n; i++)
+		r = link_list_add(all, number_of(numbers, false, own->ids[i]));
+	for (size_t i = 0; r == 0 && i < far->link_n; i++)
+		r = link_list_add(all, number_of(numbers, true, far->links[i]));
+	return r;
+}
+
+static int plan_rails(struct rdma_hosts *h)
+{
+	size_t own_n = h->s->listing->n, n = 0;
+	AUTO_FREE struct pair *pairs = xcalloc(own_n * h->far_n + 1, sizeof(*pairs));
+	AUTO_FREE struct numbering *numbers = xcalloc(1, sizeof(*numbers));
+	struct paths *paths = NULL;
+	int r = paths_new((unsigned)(own_n + h->far_n), &paths);
+
+	for (size_t i = 0; r == 0 && i < own_n * h->far_n; i++) {
+		struct host_pair *p = &h->pairs[i];
+
+		if (!p->rail)
+			continue;
+		expect(h, p);
+		r = add_links(h, numbers, paths, p);
+		pairs[n++] = (struct pair){(unsigned)p->own, (unsigned)(own_n + p->far)};
+	}
+	if (r == 0)
+		r = rounds_plan(paths, pairs, n, &h->rounds);
+	paths_free(paths);
+	return r;
+}
+
+/* Writes of a flag are waited for only where writes arrive. */
+static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, int m)
+{
+	return (h->s->measures >> m & 1) &&
+	       (m != RDMA_LATENCY_WRITE || p->cells[RDMA_WRITE].data != RDMA_DATA_WRONG);
+}
+
+static void run_rails(struct client *c)
+{
+	struct rdma_hosts *h = c->h;
+
+	for (size_t r = 0; r < h->rounds.round_n; r++)
+		for (int m = 0; m < RDMA_MEASURE_N && !c->broken; m++) {
+			const struct round *round = &h->rounds.rounds[r];
+
+			session_tell(h->s->ear, SESSION_RUNS, "%s: round %zu of %zu",
+				     rdma_metric((enum rdma_measure)m), r + 1, h->rounds.round_n);
+			c->n = 0;
+			for (size_t i = 0; i < round->pair_n && c->n < PORTS_MAX; i++) {
+				struct host_pair *p =
+					rdma_hosts_pair(h, round->pairs[i].initiator,
+							round->pairs[i].target - h->s->listing->n);
+
+				if (can_be(h, p, m))
+					add_turn(c, p, m);
+			}
+			run_turns(c);
+		}
+}
+
+/* ---- all of it ---- */
+
+static int greet(struct client *c)
+{
+	struct rdma_hosts *h = c->h;
+	double deadline = clock_s() + HELLO_LIMIT_S + 1;
+	bool first = true;
+	int r = 0;
+
+	hello_send(h);
+	while (r == 0) {
+		struct pollfd fds[] = {{h->peer.fd, peer_events(&h->peer), 0},
+				       {h->s->devices.stop_fd, POLLIN, 0}};
+		struct peer_message m;
+
+		poll(fds, 2, 100);
+		if (stop_signals_seen(h->s->devices.stop_fd))
+			return err_set(EINTR, "stopped by a signal");
+		r = peer_pump(&h->peer);
+		while (r == 0) {
+			r = peer_next(&h->peer, &m);
+			if (r <= 0)
+				break;
+			r = hello_take(h, &m, first);
+			first = false;
+		}
+		if (r == 0 && clock_s() > deadline)
+			return err_set(ETIMEDOUT,
+				       "%s does not answer like onehop bench rdma --listen",
+				       h->peer.address);
+	}
+	return r < 0 ? r : 0;
+}
+
+static void say_reached(const struct rdma_hosts *h)
+{
+	struct hosts_counts n = rdma_hosts_count(h);
+
+	session_tell(h->s->ear, SESSION_NOTE,
+		     "%zu of %zu pairs of NICs reach each other; measuring %zu of them", n.reached,
+		     n.tried, h->rounds.pair_n);
+}
+
+static void measure(struct client *c)
+{
+	struct rdma_hosts *h = c->h;
+	double start = clock_s();
+
+	hosts_pair_up(h);
+	reach_all(c);
+	h->reach_s = clock_s() - start;
+	if (!c->broken) {
+		choose_rails(h);
+		if (plan_rails(h) == 0) {
+			say_reached(h);
+			run_rails(c);
+		}
+	}
+	h->whole = !c->broken;
+	if (h->whole || h->s->stopped)
+		peer_say(&h->peer, PEER_BYE, h->whole ? "" : "it was stopped by a signal");
+	h->run_s = clock_s() - start;
+}
+
+int rdma_hosts_run(struct rdma_hosts *h, const char *to)
+{
+	struct client *c = xcalloc(1, sizeof(*c));
+	int r = peer_connect(to, CONNECT_US, &h->peer);
+
+	c->h = h;
+	if (r == 0) {
+		snprintf(h->peer_address, sizeof(h->peer_address), "%s", h->peer.address);
+		r = greet(c);
+	}
+	if (r == 0) {
+		measure(c);
+		hosts_keep(h);
+	}
+	peer_close(&h->peer);
+	free(c);
+	return r;
+}

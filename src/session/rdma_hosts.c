@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/rdma_hosts_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "result/figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void rdma_hosts_begin(struct rdma_hosts *h, struct rdma_session *s)
+{
+	*h = (struct rdma_hosts){.s = s, .listener = -1, .peer = PEER_NONE};
+	h->workers = xcalloc(s->listing->n + 1, sizeof(*h->workers));
+	for (size_t i = 0; i < s->listing->n; i++)
+		h->workers[i] = RDMA_WORKER_NONE;
+}
+
+void hosts_reset(struct rdma_hosts *h)
+{
+	peer_close(&h->peer);
+	free(h->far);
+	free(h->pairs);
+	h->far = NULL;
+	h->pairs = NULL;
+	h->far_n = h->reach_rounds = 0;
+	rounds_done(&h->rounds);
+	h->rounds = (struct rounds){0};
+	figures_free(h->figures);
+	h->figures = NULL;
+	h->whole = false;
+	*h->ended = *h->peer_name = *h->peer_address = '\0';
+}
+
+void rdma_hosts_done(struct rdma_hosts *h)
+{
+	if (!h->s)
+		return;
+	for (size_t i = 0; i < h->s->listing->n; i++)
+		rdma_worker_end(&h->workers[i]);
+	hosts_reset(h);
+	free(h->workers);
+	if (h->listener >= 0)
+		close(h->listener);
+}
+
+/* ---- ports and pairs ---- */
+
+bool hosts_uses(const struct rdma_hosts *h, size_t own)
+{
+	return own < h->s->listing->n && h->s->skips[own].step == RDMA_STEP_NONE;
+}
+
+bool hosts_far_is_used(const struct rdma_hosts *h, size_t far)
+{
+	const struct nic_port *p = far < h->far_n ? &h->far[far].port : NULL;
+
+	return p && p->state == VERBS_PORT_ACTIVE && p->has_gid;
+}
+
+struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t far)
+{
+	return &h->pairs[own * h->far_n + far];
+}
+
+void hosts_pair_up(struct rdma_hosts *h)
+{
+	h->pairs = xcalloc(h->s->listing->n * h->far_n + 1, sizeof(*h->pairs));
+	for (size_t i = 0; i < h->s->listing->n; i++)
+		for (size_t k = 0; k < h->far_n; k++)
+			*rdma_hosts_pair(h, i, k) = (struct host_pair){.own = i, .far = k};
+}
+
+/* ---- what came of it ---- */
+
+struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
+{
+	struct hosts_counts n = {0};
+
+	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
+		const struct host_pair *p = &h->pairs[i];
+
+		n.tried += p->reach != REACH_UNTRIED;
+		n.reached += p->reach == REACH_YES;
+		for (int m = 0; m < RDMA_MEASURE_N; m++) {
+			const struct rdma_cell *c = &p->cells[m];
+
+			n.checked += c->data != RDMA_DATA_NOT_CHECKED;
+			n.wrong += c->data == RDMA_DATA_WRONG;
+			n.failed += c->done && c->failure.step != RDMA_STEP_NONE &&
+				    c->failure.step != RDMA_STEP_DATA;
+			n.measured += c->value.n > 0;
+		}
+	}
+	return n;
+}
+
+bool rdma_hosts_are_rails(const struct rdma_hosts *h)
+{
+	bool apart = false;
+
+	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
+		const struct host_pair *p = &h->pairs[i];
+		bool same = gid_same_network(&h->s->listing->ports[p->own].gid.entry.gid,
+					     &h->far[p->far].port.gid.entry.gid);
+
+		if (p->reach == REACH_UNTRIED)
+			continue;
+		if (same != (p->reach == REACH_YES))
+			return false;
+		apart = apart || !same;
+	}
+	return apart;
+}
+
+/* Of one host's ports. */
+static bool is_lonely(const struct rdma_hosts *h, size_t port, bool own)
+{
+	size_t others = own ? h->far_n : h->s->listing->n;
+	bool tried = false;
+
+	for (size_t k = 0; k < others; k++) {
+		enum reach r = rdma_hosts_pair(h, own ? port : k, own ? k : port)->reach;
+
+		tried = tried || r != REACH_UNTRIED;
+		if (r == REACH_YES)
+			return false;
+	}
+	return tried;
+}
+
+bool rdma_hosts_has_lonely(const struct rdma_hosts *h)
+{
+	size_t n = h->pairs ? h->s->listing->n : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_lonely(h, i, true))
+			return true;
+	for (size_t k = 0; n && k < h->far_n; k++)
+		if (is_lonely(h, k, false))
+			return true;
+	return false;
+}
+
+double rdma_hosts_expected(const struct host_pair *p, enum rdma_measure m)
+{
+	bool both = p->write_gbps > 0 && p->read_gbps > 0;
+
+	return m == RDMA_WRITE          ? p->write_gbps
+	       : m == RDMA_READ         ? p->read_gbps
+	       : m == RDMA_BOTH && both ? p->write_gbps + p->read_gbps
+					: 0;
+}
+
+/* ---- figures ---- */
+
+static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p, const char *what,
+			  double value)
+{
+	struct figure *row = figures_add(h->figures, what, -1, -1, value);
+	char own[PORT_NAME], far[PORT_NAME];
+
+	port_name(&h->s->listing->ports[p->own], own);
+	port_name(&h->far[p->far].port, far);
+	row->nic = arena_strdup(h->figures->arena, own);
+	row->peer = arena_printf(h->figures->arena, "%s:%s", h->peer_name, far);
+	row->memory = region_way_word(REGION_HOST);
+	return row;
+}
+
+static const char *kind_of(const struct rdma_failure *f)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+
+	return f->step == RDMA_STEP_NONE ? "" : c ? c->word : rdma_step_word(f->step);
+}
+
+static void add_reach(const struct rdma_hosts *h, const struct host_pair *p)
+{
+	struct figure *row;
+
+	if (p->reach == REACH_UNTRIED)
+		return;
+	row = add(h, p, METRIC_NIC_REACHES, p->reach == REACH_YES);
+	row->kind = kind_of(&p->failure);
+}
+
+static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, enum rdma_measure m)
+{
+	const struct rdma_cell *c = &p->cells[m];
+	const char *verified = rdma_verified_metric(m);
+	struct figure *row;
+
+	if (verified && (c->data != RDMA_DATA_NOT_CHECKED || c->failure.step != RDMA_STEP_NONE)) {
+		row = add(h, p, verified, c->data == RDMA_DATA_RIGHT);
+		if (c->data != RDMA_DATA_RIGHT)
+			row->kind = kind_of(&c->failure);
+	}
+	if (!c->value.n)
+		return;
+	row = add(h, p, rdma_metric(m), c->value.median);
+	row->bytes = rdma_is_latency(m) ? 0 : h->s->sizes[0];
+	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
+	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
+	row->samples = (unsigned)c->value.n;
+	row->expected = rdma_hosts_expected(p, m);
+}
+
+void hosts_keep(struct rdma_hosts *h)
+{
+	figures_free(h->figures);
+	h->figures = figures_new("", "onehop bench rdma");
+	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
+		add_reach(h, &h->pairs[i]);
+		for (int m = 0; m < RDMA_MEASURE_N; m++)
+			add_cell(h, &h->pairs[i], (enum rdma_measure)m);
+	}
+	/* Of two hosts: the store is of one. */
+	session_keep(h->s->ear, &h->s->devices, NULL, h->figures);
+}

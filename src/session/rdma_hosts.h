@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench rdma between two hosts: which NICs of one reach which of the other, and how fast. One host listens and owns
+ * memory; the other asks for it over TCP and posts all the work.
+ */
+#pragma once
+
+#include "rdma/peer.h"
+#include "session/rdma_session.h"
+
+/* A port of the other host, as its hello describes it. */
+struct far_port {
+	struct nic_port port;
+	double writes_gbps, reads_gbps; /* what its host makes of it, GB/s; 0: unknown */
+	char limit[96];                 /* what limits that */
+	uint32_t links[PEER_LIST_MAX];  /* on the way to its memory; numbers of its host */
+	size_t link_n;
+};
+
+enum reach { REACH_UNTRIED, REACH_YES, REACH_NO };
+
+/* A port of this host and one of the other. */
+struct host_pair {
+	size_t own, far;
+	enum reach reach;
+	struct rdma_failure failure;  /* of reaching it */
+	bool rail;                    /* its rates are measured */
+	double write_gbps, read_gbps; /* expected, 0: unknown */
+	char limit[128];              /* what limits them */
+	struct rdma_cell cells[RDMA_MEASURE_N];
+};
+
+struct rdma_hosts {
+	struct rdma_session *s; /* own ports and options */
+	bool listens;
+	int listener; /* -1: none */
+	char listens_at[PEER_PLACE_MAX];
+	struct peer peer;
+	char peer_address[PEER_ADDRESS_MAX], peer_name[PEER_NAME_MAX];
+	struct far_port *far;
+	size_t far_n;
+	struct host_pair *pairs;     /* own ports times far_n */
+	struct rdma_worker *workers; /* one an own port */
+	size_t reach_rounds;
+	struct rounds rounds; /* of the rails */
+	bool whole;           /* all that was to be done is done */
+	char ended[256];      /* else why not; "": stopped by a signal */
+	double reach_s, run_s;
+	struct figures *figures;
+};
+
+/* With the session's ports listed. rdma_hosts_done whatever comes next. */
+void rdma_hosts_begin(struct rdma_hosts *h, struct rdma_session *s);
+/* Measures with the host that listens at `to`. 0 or a negative errno with a sentence: nothing was measured. */
+int rdma_hosts_run(struct rdma_hosts *h, const char *to);
+/* Listens at this address. 0 or a negative errno with a sentence. */
+int rdma_hosts_listen(struct rdma_hosts *h, const char *at);
+/* Serves the next peer to its end. 1: there was one, and something to report; 0: a signal stopped the listener. */
+int rdma_hosts_serve(struct rdma_hosts *h);
+void rdma_hosts_done(struct rdma_hosts *h);
+
+struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t far);
+
+struct hosts_counts {
+	size_t tried, reached;                   /* pairs of ports */
+	size_t checked, wrong, failed, measured; /* measurements */
+};
+struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h);
+/* Whether ports reach each other exactly where their addresses are in one network: rails without a route between them. */
+bool rdma_hosts_are_rails(const struct rdma_hosts *h);
+/* Whether a port reaches no port of the other host. */
+bool rdma_hosts_has_lonely(const struct rdma_hosts *h);
+/* What is expected of a pair's measurement, GB/s; 0: unknown. */
+double rdma_hosts_expected(const struct host_pair *p, enum rdma_measure m);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For rdma_hosts.c, rdma_hello.c, rdma_listen.c and rdma_client.c only. */
+#pragma once
+
+#include "session/rdma_hosts.h"
+#include "session/rdma_session_impl.h"
+
+#define HOSTS_LIMIT_US 3000000 /* without a completion, so that a run ends within 10 s */
+#define HOSTS_OWNER_US 5000000 /* for filling and checking */
+/* Actions of a worker that move no data for a user's time: registering, connecting, checking. */
+#define HOSTS_ACTION_S 8.0
+
+/* ---- the hello ---- */
+
+#define HELLO_LIMIT_S 2.0
+
+void hello_send(struct rdma_hosts *h);
+/* Takes a line of the other's hello: 1 that was the last, 0, or a negative errno with a sentence. */
+int hello_take(struct rdma_hosts *h, const struct peer_message *m, bool first);
+
+/* ---- words to and from structs ---- */
+
+void put_queue(struct peer_message *m, const struct link_address *a);
+/* 0 or -EPROTO with a sentence. */
+int take_queue(const struct peer_message *m, struct link_address *ret);
+/* In millionths. */
+uint64_t put_value(double v);
+
+/* ---- both sides ---- */
+
+/* Forgets the last peer. */
+void hosts_reset(struct rdma_hosts *h);
+/* Room for the pairs, with both hosts' ports known. */
+void hosts_pair_up(struct rdma_hosts *h);
+bool hosts_uses(const struct rdma_hosts *h, size_t own);
+bool hosts_far_is_used(const struct rdma_hosts *h, size_t far);
+/* The figures of what was measured. */
+void hosts_keep(struct rdma_hosts *h);

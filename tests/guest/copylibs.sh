@@ -15,7 +15,7 @@ case $libs in
     exit 1
     ;;
 esac
-opened=$(grep -aoE 'lib[a-z-]+[.]so[.][0-9]+' "$program" | sort -u | while read -r name; do
+opened=$(grep -aoE 'lib[a-z-]+[.]so[.][0-9]+' "$program" | grep -vx 'libnccl[.]so[.].*' | sort -u | while read -r name; do
     path=$(ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }')
     [ -z "$path" ] || { echo "$path"; ldd "$path"; }
 done)

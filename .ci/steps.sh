@@ -30,21 +30,23 @@ print("{passed} passed, {failed} failed, {skipped} skipped".format(**total))
 END
 }
 
+# A build folder of its own for gcc's warnings would be the same build again.
 make_test() {
 	local status=0
-	make test || status=$?
+	CC=gcc make test OPTIONS=-Dwerror=true || status=$?
 	test_counts build
 	return $status
 }
 
-# build COMPILER FOLDER OPTION...
+# build COMPILER FOLDER OPTION...: with the tests, unless the options say otherwise
 build() {
 	local compiler=$1 folder=$2
 	shift 2
+	set -- -Dtests=enabled "$@"
 	if [ -f "$folder/build.ninja" ]; then
 		meson configure "$folder" "$@"
 	else
-		CC=$compiler meson setup "$folder" -Dtests=enabled "$@"
+		CC=$compiler meson setup "$folder" "$@"
 	fi
 	meson compile -C "$folder"
 }
@@ -76,7 +78,8 @@ thread_tests() {
 	return $status
 }
 
-# build_bare FOLDER: with what is needed at least; no kernels for GPUs are in it
+# build_bare FOLDER: with what is needed at least; no kernels for GPUs are in it. Only what depends on that is built
+# again in FOLDER.
 build_bare() {
 	build gcc "$1" -Dwerror=true -Dgpu_kernels=disabled -Dtests=disabled
 	"$1/onehop" --version
@@ -99,18 +102,24 @@ ptx() {
 	[ "$tried" != 0 ]
 }
 
-headers_alone() {
-	local compiler header status=0
+# header_alone HEADER: compiles, whatever is included before it
+header_alone() {
+	local compiler status=0
 	for compiler in gcc clang; do
-		for header in src/*/*.h kernels/*.h; do
-			echo "#include \"${header#src/}\"" |
-				"$compiler" -x c -std=gnu17 -D_GNU_SOURCE -I. -Isrc -Wall -Wextra -Werror -fsyntax-only - || {
-				echo "$header does not compile alone with $compiler"
-				status=1
-			}
-		done
+		echo "#include \"${1#src/}\"" |
+			"$compiler" -x c -std=gnu17 -D_GNU_SOURCE -I. -Isrc -Wall -Wextra -Werror -fsyntax-only - || {
+			echo "error: $1 does not compile alone with $compiler"
+			status=1
+		}
 	done
 	return $status
+}
+
+# headers_alone JOBS
+headers_alone() {
+	export -f header_alone
+	# shellcheck disable=SC2016 # expanded there
+	printf '%s\n' src/*/*.h kernels/*.h | xargs -P "$1" -n 1 bash -c 'header_alone "$0"'
 }
 
 clang_format() {
@@ -150,6 +159,11 @@ clang_tidy() {
 	# shellcheck disable=SC2016 # expanded there
 	[ -z "$due" ] || xargs -P "$2" -n 2 sh -c 'clang-tidy -p "$0" --quiet "$2" && echo "$1 $2" >>"$0/tidied"' "$1" <<<"$due"
 	! tidy_passed "$1" | grep -qvxFf .ci/tidied || echo 'for the record: tidy'
+}
+
+# build_fuzzers FOLDER: and no tests, which never run in this build
+build_fuzzers() {
+	build clang "$1" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dtests=disabled
 }
 
 # fuzz_one PROGRAM SECONDS: a fuzzer over its corpus, which stays as it is; its log on failure

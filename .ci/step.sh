@@ -5,23 +5,37 @@
 work=$(mktemp -d) # of this run
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
-left_out=()                # "title: reason"
-for_record=()              # parts that .ci/record takes, by what their step printed
-declare -A part_status=() # of parts whose steps ran: ok, or what stands against recording them
+left_out=()                 # "title: reason"
+for_record=()               # parts that .ci/record takes, by what their step printed
+beside_names=() beside_pid= # steps that run while others do, and the last of them
+declare -A part_status=()   # of parts whose steps ran: ok, or what stands against recording them
 
 count() {
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# step NAME SECONDS COMMAND...: runs it in a shell of its own, within a time limit. Counts as one
-# check, unless its last line is "N passed, N failed, N skipped". Status 77 means skipped. Its lines
-# "left out: REASON" and "for the record: PART" go into the summary. Returns the status.
-step() {
-	local name=$1 limit=$2 start=$SECONDS status=0 log last word
+# files_of NAME: the path of a step's files, less their endings
+files_of() {
+	echo "$work/$(tr -c 'a-z0-9\n' - <<<"$1")"
+}
+
+# run_step NAME SECONDS COMMAND...: runs it in a shell of its own, within a time limit; leaves NAME.log and NAME.ended
+run_step() {
+	local limit=$2 start=$SECONDS status=0 path
+	path=$(files_of "$1")
 	shift 2
-	log=$work/$(tr -c 'a-z0-9\n' - <<<"$name").log
-	timeout --kill-after=10 "$limit" bash -c "set -eu; . .ci/steps.sh; \"\$@\"" step "$@" >"$log" 2>&1 || status=$?
-	last=$(tail -n 1 "$log")
+	timeout --kill-after=10 "$limit" bash -c "set -eu; . .ci/steps.sh; \"\$@\"" step "$@" >"$path.log" 2>&1 || status=$?
+	echo "$status $((SECONDS - start)) $limit" >"$path.ended"
+}
+
+# judge NAME: counts a step that ran, and prints its line. It is one check, unless its last line is "N passed,
+# N failed, N skipped". Status 77 means skipped. Its lines "left out: REASON" and "for the record: PART" go into the
+# summary. Returns the status.
+judge() {
+	local name=$1 path status=1 seconds=0 limit=0 last word
+	path=$(files_of "$name")
+	read -r status seconds limit <"$path.ended"
+	last=$(tail -n 1 "$path.log")
 	if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		count "${BASH_REMATCH[@]:1}"
 		[ "$status" = 0 ] || [ "${BASH_REMATCH[2]}" != 0 ] || count 0 1 0
@@ -39,10 +53,41 @@ step() {
 	124 | 137) word="FAILED (after $limit s)" ;;
 	*) word=FAILED ;;
 	esac
-	summarise "$name" "$log"
-	printf '%-8s %4d s  %s%s\n' "$word" $((SECONDS - start)) "$name" "${last:+: $last}"
-	[ "$status" = 0 ] || explain "$log" | sed 's/^/    | /'
+	summarise "$name" "$path.log"
+	printf '%-8s %4d s  %s%s\n' "$word" "$seconds" "$name" "${last:+: $last}"
+	[ "$status" = 0 ] || explain "$path.log" | sed 's/^/    | /'
 	return "$status"
+}
+
+# step NAME SECONDS COMMAND...
+step() {
+	run_step "$@"
+	judge "$1"
+}
+
+# beside NAME SECONDS COMMAND...: a step that keeps one core busy at most. It runs while the steps after it do, one
+# such step after the other, until `join`.
+beside() {
+	local before=${beside_pid:-}
+	(
+		trap - EXIT # the folder of this run stays
+		# shellcheck disable=SC2016 # tail ends when that process has
+		[ -z "$before" ] || tail --pid="$before" -f /dev/null
+		run_step "$@"
+	) &
+	beside_pid=$!
+	beside_names+=("$1")
+}
+
+# join: waits for the steps put beside, and judges them
+join() {
+	local name
+	[ "${#beside_names[@]}" = 0 ] || echo "beside           on one core, during the steps above:"
+	wait
+	for name in "${beside_names[@]}"; do
+		judge "$name"
+	done
+	beside_names=() beside_pid=
 }
 
 # summarise NAME LOG: notes what a step has to say in the summary

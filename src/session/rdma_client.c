@@ -25,6 +25,7 @@
 #define SMALL_WINDOW (4ull << 20) /* of simulated devices */
 #define DEPTH        128
 #define SAMPLE_US    20000
+#define SLOWEST_BPS  1e6 /* of a NIC that does not hang: an emulated one, on a busy machine */
 
 /* ---- what is done with a pair ---- */
 
@@ -91,7 +92,7 @@ struct turn {
 	bool closing;
 	bool told, answered; /* a request of STEP_TELL is out; its answer is there */
 	bool waits_worker, waits_peer;
-	double deadline_s;
+	double limit_s, deadline_s; /* of what is waited for */
 	struct link_job job;
 	struct link_address far;
 	struct rdma_cell cell; /* of this measurement */
@@ -186,12 +187,16 @@ static void send_request(struct client *c, const struct turn *t, enum peer_word 
 	peer_send(&c->h->peer, &m);
 }
 
-/* How long an action may take, for a worker that hangs. */
+/* How long an action may take, for a worker that hangs; each completion has its own deadline. */
 static double limit_of(const struct client *c, const struct turn *t)
 {
-	double budget = c->h->s->stopping.budget_s;
+	const struct rdma_load *l = &t->job.load;
+	uint64_t bytes = l->bytes * (t->job.places + 4ull * l->depth * l->queues);
 
-	return t->step->action == LINK_TIME ? 2 * budget + HOSTS_ACTION_S : HOSTS_ACTION_S;
+	if (t->step->action != LINK_MOVE && t->step->action != LINK_TIME)
+		return HOSTS_ACTION_S;
+	return HOSTS_ACTION_S + (double)bytes / SLOWEST_BPS +
+	       (t->step->action == LINK_TIME) * 2 * c->h->s->stopping.budget_s;
 }
 
 static void fail_turn(struct turn *t, const struct rdma_failure *f)
@@ -213,7 +218,8 @@ static void begin_local(struct client *c, struct turn *t)
 		return;
 	if (rdma_worker_begin_link(w, NULL, &o) == 0) {
 		t->waits_worker = true;
-		t->deadline_s = clock_s() + limit_of(c, t);
+		t->limit_s = limit_of(c, t);
+		t->deadline_s = clock_s() + t->limit_s;
 		return;
 	}
 	rdma_fail(&t->cell.failure, RDMA_STEP_WORKER, ESRCH, "%s", err_msg());
@@ -437,7 +443,7 @@ static void take_late(struct client *c, struct turn *t)
 	struct link_answer a;
 
 	if (t->waits_worker) {
-		rdma_worker_give_up_link(&c->h->workers[t->pair->own], limit_of(c, t), &a);
+		rdma_worker_give_up_link(&c->h->workers[t->pair->own], t->limit_s, &a);
 		take_worker(c, t, &a);
 		return;
 	}

@@ -368,14 +368,14 @@ const char *confidence_word(enum confidence c)
 const char *subject_word(enum subject_kind k)
 {
 	static const char *const words[SUBJECT_KIND_N] = {
-		[SUBJECT_HOST] = "host",     [SUBJECT_DRIVER] = "driver",
-		[SUBJECT_MODULE] = "module", [SUBJECT_GPU] = "gpu",
-		[SUBJECT_GPUS] = "gpus",     [SUBJECT_PAIR] = "pair",
-		[SUBJECT_PORT] = "port",     [SUBJECT_NIC] = "nic",
-		[SUBJECT_NICS] = "nics",     [SUBJECT_DEVICE] = "device",
-		[SUBJECT_NCCL] = "nccl",     [SUBJECT_SETTING] = "setting",
-		[SUBJECT_FILE] = "file",     [SUBJECT_FIX] = "fix",
-		[SUBJECT_RESULT] = "result",
+		[SUBJECT_HOST] = "host",       [SUBJECT_DRIVER] = "driver",
+		[SUBJECT_MODULE] = "module",   [SUBJECT_GPU] = "gpu",
+		[SUBJECT_GPUS] = "gpus",       [SUBJECT_PAIR] = "pair",
+		[SUBJECT_PORT] = "port",       [SUBJECT_NIC] = "nic",
+		[SUBJECT_NICS] = "nics",       [SUBJECT_DEVICE] = "device",
+		[SUBJECT_NCCL] = "nccl",       [SUBJECT_SETTING] = "setting",
+		[SUBJECT_FILE] = "file",       [SUBJECT_FIX] = "fix",
+		[SUBJECT_LIBRARY] = "library", [SUBJECT_RESULT] = "result",
 	};
 
 	return words[k];

@@ -63,6 +63,14 @@ static void rows_are_whole(void **state)
 
 /* ---- needs ---- */
 
+/* JSON leaves out a finding whose subject has no word. */
+static void every_kind_of_subject_has_a_word(void **state)
+{
+	(void)state;
+	for (enum subject_kind k = 0; k < SUBJECT_KIND_N; k++)
+		assert_non_null(subject_word(k));
+}
+
 static void no_gpu(void **state)
 {
 	struct judged j = judge_built(build_machine());
@@ -412,6 +420,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_whole),
+		cmocka_unit_test(every_kind_of_subject_has_a_word),
 		cmocka_unit_test(no_gpu),
 		cmocka_unit_test(nothing_known),
 		cmocka_unit_test(one_gpu_has_no_pairs),

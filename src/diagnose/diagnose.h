@@ -157,6 +157,8 @@ struct subject {
 struct evidence {
 	const char *what;  /* "LnkSta of 0000:41:00.0" */
 	const char *value; /* "8.0 GT/s x8"; NULL: `what` says it all */
+	/* what it would be if the rule held; NULL: no one value, or it is */
+	const char *expected;
 	const char *from;  /* where it was read; NULL: `what` says so */
 };
 
@@ -293,6 +295,8 @@ struct finding *finding_here(struct rule_run *run, enum confidence c, const char
 /* `from`: where the value was read; NULL: `what` says so. */
 void finding_evidence(struct rule_run *run, struct finding *f, const char *from, const char *what,
 		      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The evidence that was added last would have this value if the rule held. */
+void finding_expects(struct finding *f, const char *value);
 void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The finding is only good to know. */

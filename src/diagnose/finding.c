@@ -124,6 +124,14 @@ void finding_evidence(struct rule_run *run, struct finding *f, const char *from,
 	va_end(ap);
 }
 
+void finding_expects(struct finding *f, const char *value)
+{
+	struct evidence *e = &f->evidence[f->evidence_n - 1];
+
+	if (e->value && strcmp(e->value, value) != 0)
+		e->expected = value;
+}
+
 void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
 {
 	va_list ap;

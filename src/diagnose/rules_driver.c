@@ -110,6 +110,7 @@ static enum verdict probe_loaded(struct rule_run *run)
 		f->pairs = waiting * (waiting - 1);
 	finding_remedy(run, f, "%s", load_remedy(run));
 	evidence_yes_no(run, f, "module nvidia loaded", loaded);
+	finding_expects(f, "yes");
 	evidence_str(run, f, "installed module", run->m->driver.installed_version);
 	if (fact_known(run->m->driver.module_version))
 		evidence_str(run, f, "installed driver", run->m->driver.module_version);
@@ -170,6 +171,7 @@ static enum verdict probe_bound(struct rule_run *run)
 		return VERDICT_OK;
 	}
 	evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+	finding_expects(f, "nvidia");
 	evidence_str(run, f, "excluded by the driver", g->excluded);
 	return VERDICT_BAD;
 }
@@ -228,6 +230,7 @@ static enum verdict probe_passthrough(struct rule_run *run)
 		       "vfio-pci.ids= or /etc/modprobe.d",
 		       pci->driver.value, bind_commands(run));
 	evidence_str(run, f, run_text(run, "driver of %s", pci->name), pci->driver);
+	finding_expects(f, "nvidia");
 	return VERDICT_BAD;
 }
 
@@ -423,6 +426,7 @@ static enum verdict probe_library(struct rule_run *run)
 			"`sudo onehop undo`, and reboot; then `onehop unlock` for %s",
 			d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
+	finding_expects(f, d->library_version.value);
 	evidence_str(run, f, "library", d->library_version);
 	if (differ(d->library_version, d->nvml_library))
 		evidence_str(run, f, "NVML's library", d->nvml_library);
@@ -474,6 +478,7 @@ static enum verdict probe_installed(struct rule_run *run)
 			fact_str_or(d->installed_version, "another"),
 			is_open_license(d->installed_license) ? "open" : "proprietary");
 	evidence_str(run, f, "loaded module", d->module_version);
+	finding_expects(f, fact_str_or(d->installed_version, "unknown"));
 	evidence_str(run, f, "module on disk", d->installed_version);
 	evidence_str(run, f, "licence of the module on disk", d->installed_license);
 	return VERDICT_BAD;
@@ -1072,6 +1077,7 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 	evidence_yes_no(run, f, "the loaded module supports P2P through BAR1 on every chip",
 			d->bar1_p2p.loaded);
 	evidence_yes_no(run, f, "the module on disk supports it", d->bar1_p2p.installed);
+	finding_expects(f, "yes");
 	evidence_registry(run, f);
 	return VERDICT_BAD;
 }
@@ -1134,6 +1140,7 @@ static enum verdict probe_compute_mode(struct rule_run *run)
 	}
 	finding_remedy(run, f, "`nvidia-smi -i " ABOUT_PCI " -c 0`");
 	finding_evidence(run, f, run->gpu->compute_mode.from, "compute mode", "%s", mode->word);
+	finding_expects(f, "default");
 	return VERDICT_BAD;
 }
 
@@ -1147,6 +1154,7 @@ static enum verdict probe_mig(struct rule_run *run)
 			 ABOUT " is in MIG mode: its instances have no P2P, over NVLink or PCIe");
 	finding_remedy(run, f, "while no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
 	evidence_yes_no(run, f, "MIG mode on", run->gpu->mig_enabled);
+	finding_expects(f, "no");
 	return VERDICT_BAD;
 }
 

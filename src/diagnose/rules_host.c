@@ -164,6 +164,7 @@ static enum verdict probe_shm_writable(struct rule_run *run)
 			" is not writable: NCCL cannot create the segments that GPUs without peer "
 			"access use, whatever its size");
 	evidence_yes_no(run, f, "/dev/shm writable", writable);
+	finding_expects(f, "yes");
 	return VERDICT_OK;
 }
 
@@ -356,6 +357,7 @@ static enum verdict probe_headers(struct rule_run *run)
 		"the headers of %s are not installed: no module can be built for this kernel",
 		release);
 	evidence_yes_no(run, f, "headers installed", k->headers);
+	finding_expects(f, "yes");
 	if (fact_known(k->release) && d)
 		finding_remedy(run, f, "`%s`", headers_command(run, d));
 	else if (fact_known(k->release))
@@ -411,10 +413,12 @@ static enum verdict probe_persistence(struct rule_run *run)
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 				"the " ABOUT " deinitializes %s while no program uses %s",
 				gpu_list_text(run, names, n), n == 1 ? "it" : "them");
-		FOR_EACH_GPU (g, run)
+		FOR_EACH_GPU (g, run) {
 			evidence_yes_no(run, f,
 					run_text(run, "persistence mode of %s", g->pci->name),
 					g->persistence);
+			finding_expects(f, "yes");
+		}
 	}
 	return VERDICT_OK;
 }

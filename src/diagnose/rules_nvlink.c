@@ -170,6 +170,7 @@ static enum verdict probe_fabric(struct rule_run *run)
 			       fact_str_or(d->module_version, "the driver"));
 	evidence_word(run, f, "fabric state", g->fabric_state, state_words,
 		      sizeof(state_words) / sizeof(state_words[0]));
+	finding_expects(f, state_words[FABRIC_COMPLETED]);
 	evidence_int(run, f, "fabric status", g->fabric_status);
 	evidence_str(run, f, "fabric manager", d->fabric_manager_version);
 	return VERDICT_BAD;

@@ -75,6 +75,8 @@ static struct finding *wire_finding(struct rule_run *run, const struct wire *w,
 	evidence_text(run, f, NULL, ends_text(run, w));
 	evidence_int(run, f, run_text(run, "current width of %s", w->lower->name),
 		     w->lower->link_width);
+	finding_expects(f, run_text(run, "%" PRId64,
+				    smaller_known(width_cap(w->lower), width_cap(w->port))));
 	evidence_int(run, f, run_text(run, "current speed of %s, MT/s", w->lower->name),
 		     w->lower->link_speed);
 	return f;
@@ -521,6 +523,9 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 	finding_evidence(run, f, b->gpu->bar1_bytes.from ? b->gpu->bar1_bytes.from : "PCI resource",
 			 run_text(run, "BAR1 of %s", p->name), "%s",
 			 run_bytes(run, (uint64_t)b->state.size));
+	if (fact_known(b->gpu->vram_bytes))
+		finding_expects(f, run_text(run, "%s or more",
+					    run_bytes(run, (uint64_t)b->gpu->vram_bytes.value)));
 	if (fact_known(b->gpu->vram_bytes))
 		finding_evidence(run, f, b->gpu->vram_bytes.from ? b->gpu->vram_bytes.from : "NVML",
 				 run_text(run, "memory of %s", p->name), "%s",
@@ -1088,8 +1093,10 @@ static enum verdict probe_atomics(struct rule_run *run)
 						: ABOUT " above GPU%zu does not route AtomicOps",
 					g->index);
 			evidence_yes_no(run, f, "DevCap2: AtomicOp routing", b->atomic_routing);
+			finding_expects(f, "yes");
 			evidence_yes_no(run, f, "DevCtl2: AtomicOp egress blocking",
 					b->atomic_egress_blocked);
+			finding_expects(f, "no");
 		}
 	}
 	return rule_verdict(run, VERDICT_OK);

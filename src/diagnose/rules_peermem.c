@@ -190,7 +190,9 @@ static void weigh_peermem(struct rule_run *run, struct finding *f)
 	const struct peermem *p = &run->m->peermem;
 
 	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
+	finding_expects(f, "yes");
 	evidence_yes_no(run, f, "registered with the RDMA stack", p->registered);
+	finding_expects(f, "yes");
 	if (fact_known(p->depends))
 		finding_evidence(run, f, p->depends.from ? p->depends.from : "module file",
 				 "nvidia-peermem depends on", "\"%s\"", p->depends.value);

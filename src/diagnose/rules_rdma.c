@@ -445,6 +445,7 @@ static enum verdict probe_port_down(struct rule_run *run)
 		      : "the port is %s (%s): it carries no traffic",
 		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
 	evidence_str(run, f, "state", p->state);
+	finding_expects(f, "ACTIVE");
 	evidence_str(run, f, "physical state", p->phys_state);
 	evidence_str(run, f, "link layer", p->link_layer);
 	evidence_text(run, f, NULL, use);

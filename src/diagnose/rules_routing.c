@@ -263,6 +263,10 @@ static void acs_evidence(struct rule_run *run, struct finding *f, const struct p
 	finding_evidence(run, f, p->acs_ctl.from ? p->acs_ctl.from : "config space",
 			 run_text(run, "ACSCtl of %s", p->name), "%04x = %s",
 			 (unsigned)p->acs_ctl.value, bits_text(run, p->acs_ctl.value));
+	if (f->severity > SEVERITY_INFO && !acs_kept(run->m, p).by)
+		finding_expects(f, run_text(run, "%04x = %s",
+					    (unsigned)(p->acs_ctl.value & ~PCI_ACS_REDIRECTS),
+					    bits_text(run, p->acs_ctl.value & ~PCI_ACS_REDIRECTS)));
 }
 
 static const char *hits_text(struct rule_run *run, const struct port_hits *h)
@@ -905,6 +909,7 @@ static enum verdict probe_iommu(struct rule_run *run)
 			finding_names(run, f, g->pci);
 		evidence_str(run, f, run_text(run, "IOMMU group type of %s", g->pci->name),
 			     g->pci->iommu_type);
+		finding_expects(f, "identity");
 	}
 	evidence_str(run, f, "kernel command line", run->m->kernel.cmdline);
 	return VERDICT_BAD;

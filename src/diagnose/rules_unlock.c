@@ -588,7 +588,9 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 			run, f,
 			"reboot: the nvidia_uvm on disk has the gate, the loaded one does not");
 	evidence_yes_no(run, f, "the loaded nvidia_uvm has the gate", d->uvm_gate.loaded);
+	finding_expects(f, "yes");
 	evidence_yes_no(run, f, "the one on disk has it", d->uvm_gate.installed);
+	finding_expects(f, "yes");
 	evidence_str(run, f, "onehop's mark in the file of nvidia", d->bar1_p2p.mark);
 	evidence_driver(run, f);
 }

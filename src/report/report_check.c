@@ -266,6 +266,8 @@ void report_evidence(struct strbuf *b, const struct evidence *e)
 	strbuf_puts(b, e->what);
 	if (e->value)
 		strbuf_printf(b, ": %s", e->value);
+	if (e->expected)
+		strbuf_printf(b, ", expected %s", e->expected);
 	if (e->from)
 		strbuf_printf(b, " (%s)", e->from);
 }

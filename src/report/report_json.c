@@ -171,10 +171,15 @@ static json_t *devices_json(const struct finding *f)
 
 static json_t *evidence_json(const struct evidence *e)
 {
-	AUTO_STRBUF struct strbuf b = {0};
+	json_t *o = json_pack("{s:o}", "what", json_text(e->what));
 
-	report_evidence(&b, e);
-	return json_text(strbuf_str(&b));
+	if (e->value)
+		json_object_set_new(o, "value", json_text(e->value));
+	if (e->expected)
+		json_object_set_new(o, "expected", json_text(e->expected));
+	if (e->from)
+		json_object_set_new(o, "from", json_text(e->from));
+	return o;
 }
 
 static json_t *finding_json(const struct finding *f)

@@ -985,6 +985,7 @@ static void acs_names_port_value_and_cure(void **state)
 			       "'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0'\""));
 	assert_string_equal(f->evidence[0].what, "ACSCtl of 0000:22:00.0");
 	assert_non_null(strstr(f->evidence[0].value, "001d"));
+	assert_non_null(strstr(f->evidence[0].expected, "0011"));
 	assert_int_equal(verdict_of(j.d, "acs-completion-redirect"), VERDICT_OK);
 	judged_done(&j);
 }

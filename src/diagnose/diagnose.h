@@ -159,7 +159,7 @@ struct evidence {
 	const char *value; /* "8.0 GT/s x8"; NULL: `what` says it all */
 	/* what it would be if the rule held; NULL: no one value, or it is */
 	const char *expected;
-	const char *from;  /* where it was read; NULL: `what` says so */
+	const char *from; /* where it was read; NULL: `what` says so */
 };
 
 /* A variable of a communication library that a finding asks for. */

@@ -26,6 +26,7 @@
 /* What a port's worker does for the peer. */
 struct service {
 	bool busy, open;
+	bool failed; /* it can only be closed */
 	enum link_action action;
 	double deadline_s;
 	struct link_address peer; /* of the connection that is being opened */
@@ -164,7 +165,7 @@ static int take_request(struct listen *l, const struct peer_message *m, enum lin
 		peer_send(&l->h->peer, &done);
 		return 0;
 	}
-	if (!s->open)
+	if (!s->open || (s->failed && action != LINK_CLOSE))
 		return refuse(l, "asks for data of a port that is not open");
 	begin(l, port, &o);
 	return 0;
@@ -217,7 +218,7 @@ static void take_answer(struct listen *l, size_t port, const struct link_answer 
 	s->busy = false;
 	if (a->failure.step != RDMA_STEP_NONE && !wrong_data) {
 		/* A worker that was killed has closed all. */
-		s->open = l->h->workers[port].pid > 0;
+		s->open = s->failed = l->h->workers[port].pid > 0;
 		say_failed(l, port, &a->failure);
 	} else if (s->action == LINK_OPEN) {
 		connect_it(l, port, &a->address);
@@ -227,6 +228,7 @@ static void take_answer(struct listen *l, size_t port, const struct link_answer 
 		say_checked(l, port, &a->cell);
 	} else {
 		s->open = s->action != LINK_CLOSE;
+		s->failed = false;
 		peer_send(&l->h->peer, &done);
 	}
 }

@@ -16,6 +16,8 @@
 #   -l FILE             keep the kernel console in FILE
 #   -t SECONDS          time limit (120)
 #   -e VAR=VALUE        environment variable for SCRIPT
+#   -n on|off:SOCKET    a network card whose cable is this socket; the guest with
+#                       "on" makes the socket and has to be booted first
 #
 # Exit status 77: MACHINE has forged devices and WORKDIR has no p2pdev.so.
 
@@ -29,7 +31,8 @@ usage() { sed -n '/^# boot.sh /,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 work=$1 machine=$2
 shift 2
 iommu=none cmdline='' outdir='' console='' limit=120 files=() env=()
-while getopts i:c:f:o:l:t:e: option; do
+cable=()
+while getopts i:c:f:o:l:t:e:n: option; do
     case $option in
     i) iommu=$OPTARG ;;
     c) cmdline=$OPTARG ;;
@@ -38,6 +41,10 @@ while getopts i:c:f:o:l:t:e: option; do
     l) console=$OPTARG ;;
     t) limit=$OPTARG ;;
     e) env+=("$OPTARG") ;;
+    n) # two guests on one cable need two addresses
+        mac=52:54:00:00:00:0$([ "${OPTARG%%:*}" = on ] && echo 1 || echo 2)
+        cable=(-netdev "stream,id=cable,server=${OPTARG%%:*},addr.type=unix,addr.path=${OPTARG#*:}"
+            -device "virtio-net-pci,netdev=cable,mac=$mac") ;;
     *) usage ;;
     esac
 done
@@ -116,7 +123,7 @@ timeout -k 5 "$limit" ${preload[@]+"${preload[@]}"} qemu-system-x86_64 \
     -chardev "file,id=out,path=$tmp/out" -serial chardev:out \
     -kernel "$work/vmlinux" -initrd "$tmp/initrd" \
     -append "console=ttyS0 quiet panic=-1 no_timer_check $cmdline" \
-    ${iommu_args[@]+"${iommu_args[@]}"} "${args[@]}" </dev/null 2>"$tmp/qemu.err" || status=$?
+    ${iommu_args[@]+"${iommu_args[@]}"} ${cable[@]+"${cable[@]}"} "${args[@]}" </dev/null 2>"$tmp/qemu.err" || status=$?
 
 [ -z "$console" ] || cp "$tmp/console" "$console"
 if [ "$status" = 124 ] || [ "$status" = 137 ]; then

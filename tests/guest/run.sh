@@ -8,7 +8,8 @@
 # test; without it, or with -, only the test bed tests itself.  Lines starting
 # with "# machine:", "# iommu:" and "# cmdline:" in a script say what to boot;
 # "# modules: yes" puts the stand-in modules at /modules, "# rdma: yes" the
-# library of soft RoCE where libibverbs looks for it.
+# library of soft RoCE where libibverbs looks for it, "# hosts: 2" boots two
+# guests on one cable, with HOST=1 and HOST=2.
 #
 # Exit status 0 if nothing failed.  What was skipped is counted, not passed.
 
@@ -71,8 +72,21 @@ guest() {
         fi
         copy+=(-f "$library:$library" -f /etc/libibverbs.d/rxe.driver:/etc/libibverbs.d/rxe.driver)
     fi
-    "$here/boot.sh" "$work" "$(header "$script" machine '')" -t 240 -i "$(header "$script" iommu none)" \
-        -c "$(header "$script" cmdline '')" ${copy[@]+"${copy[@]}"} "$script" >"$lines" 2>"$lines.err" || status=$?
+    boot() {
+        "$here/boot.sh" "$work" "$(header "$script" machine '')" -t 240 -i "$(header "$script" iommu none)" \
+            -c "$(header "$script" cmdline '')" ${copy[@]+"${copy[@]}"} "$@" "$script"
+    }
+    if [ "$(header "$script" hosts 1)" = 2 ]; then
+        boot -e HOST=1 -n "on:$lines.cable" >"$lines.host1" 2>"$lines.host1.err" &
+        local first=$!
+        while [ ! -S "$lines.cable" ] && kill -0 $first 2>/dev/null; do sleep 0.1; done
+        boot -e HOST=2 -n "off:$lines.cable" >"$lines" 2>"$lines.err" || status=$?
+        wait $first || status=$?
+        cat "$lines.host1" >>"$lines"
+        cat "$lines.host1.err" >>"$lines.err"
+    else
+        boot >"$lines" 2>"$lines.err" || status=$?
+    fi
     case $status in
     0) [ -s "$lines" ] || echo "FAIL - guest: no checks" >>"$lines" ;;
     77) echo "skip - guest: no forged devices in this QEMU" >>"$lines" ;;

@@ -97,10 +97,17 @@ static void add_networks(struct document *out, const struct rdma_hosts *h)
 
 /* ---- rails ---- */
 
+static bool is_short(const struct host_pair *p, int m)
+{
+	double e = rdma_hosts_expected(p, (enum rdma_measure)m);
+	const struct rdma_cell *c = &p->cells[m];
+
+	return e > 0 && c->value.n && c->value.median < SHORT_OF * e;
+}
+
 static void add_rate(struct document *out, const struct host_pair *p, enum rdma_measure m)
 {
 	const struct rdma_cell *c = &p->cells[m];
-	double e = rdma_hosts_expected(p, m);
 
 	if (c->data == RDMA_DATA_WRONG)
 		document_cell(out, STYLE_BAD, "%7s", "WRONG");
@@ -109,9 +116,8 @@ static void add_rate(struct document *out, const struct host_pair *p, enum rdma_
 	else if (!c->value.n)
 		document_cell(out, STYLE_DIM, "%7s", "-");
 	else
-		document_cell(out,
-			      e > 0 && c->value.median < SHORT_OF * e ? STYLE_WARN : STYLE_PLAIN,
-			      "%7.2f", c->value.median);
+		document_cell(out, is_short(p, (int)m) ? STYLE_WARN : STYLE_PLAIN, "%7.2f",
+			      c->value.median);
 }
 
 static const char *const headings[RDMA_MEASURE_N] = {
@@ -175,24 +181,38 @@ static void add_rails(struct document *out, const struct rdma_hosts *h)
 			add_rail_row(out, h, &h->pairs[i]);
 }
 
-static void add_short(struct document *out, const struct rdma_hosts *h)
+/* The measurements of a pair that fall short, in one line. */
+static void add_short_pair(struct document *out, const struct rdma_hosts *h,
+			   const struct host_pair *p)
 {
+	AUTO_STRBUF struct strbuf b = {0};
 	char own[PORT_NAME], far[PORT_NAME];
 
-	for (size_t i = 0; i < pair_n(h); i++)
-		for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
-			const struct host_pair *p = &h->pairs[i];
-			const struct rdma_cell *c = &p->cells[m];
-			double e = rdma_hosts_expected(p, (enum rdma_measure)m);
+	for (int m = 0; m < RDMA_LATENCY_WRITE; m++)
+		if (is_short(p, m))
+			strbuf_printf(&b, ", %s %.2f of %.2f", rdma_metric((enum rdma_measure)m),
+				      p->cells[m].value.median,
+				      rdma_hosts_expected(p, (enum rdma_measure)m));
+	document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short", "%s to %s%s GB/s%s%s.",
+			     own_name(h, p->own, own), far_name(h, p->far, far), strbuf_str(&b),
+			     *p->limit ? "; the limit is " : "", p->limit);
+}
 
-			if (!c->value.n || e <= 0 || c->value.median >= SHORT_OF * e)
-				continue;
-			document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short",
-					     "%s to %s, %s: %.2f of %.2f GB/s%s%s.",
-					     own_name(h, p->own, own), far_name(h, p->far, far),
-					     rdma_metric((enum rdma_measure)m), c->value.median, e,
-					     *p->limit ? "; the limit is " : "", p->limit);
-		}
+static void add_short(struct document *out, const struct rdma_hosts *h)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pair_n(h); i++) {
+		const struct host_pair *p = &h->pairs[i];
+		bool any =
+			is_short(p, RDMA_WRITE) || is_short(p, RDMA_READ) || is_short(p, RDMA_BOTH);
+
+		if (any && ++n <= MAX_NAMED)
+			add_short_pair(out, h, p);
+	}
+	if (n > MAX_NAMED)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "%zu more pairs fall short of what is expected.", n - MAX_NAMED);
 }
 
 /* ---- what failed ---- */

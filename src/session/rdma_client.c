@@ -657,7 +657,8 @@ static void choose_rails(struct rdma_hosts *h)
 static void limit_by(double *gbps, char *why, size_t size, double by, const char *where,
 		     const char *text)
 {
-	if (by <= 0 || (*gbps > 0 && *gbps <= by))
+	/* The other host's comes in whole MB/s. */
+	if (by <= 0 || (*gbps > 0 && *gbps <= by + 0.002))
 		return;
 	*gbps = by;
 	snprintf(why, size, "%.24s: %.95s", where, text);
@@ -688,7 +689,7 @@ static void expect(const struct rdma_hosts *h, struct host_pair *p)
 
 /* Links of both hosts under numbers of their own. */
 struct numbering {
-	uint64_t of[PORTS_MAX * PEER_LIST_MAX * 2];
+	uint64_t of[2ul * PORTS_MAX * PEER_LIST_MAX];
 	size_t n;
 };
 

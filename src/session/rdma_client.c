@@ -571,6 +571,7 @@ static void run_turns(struct client *c)
 	for (size_t i = 0; i < c->n; i++)
 		if (!c->turns[i].step || c->turns[i].closing)
 			keep_result(c, &c->turns[i]);
+	hosts_keep(c->h);
 }
 
 static void add_turn(struct client *c, struct host_pair *p, int measure)
@@ -826,6 +827,7 @@ static void measure(struct client *c)
 	double start = clock_s();
 
 	hosts_pair_up(h);
+	hosts_keep(h);
 	reach_all(c);
 	h->reach_s = clock_s() - start;
 	if (!c->broken) {
@@ -853,7 +855,6 @@ int rdma_hosts_run(struct rdma_hosts *h, const char *to)
 	}
 	if (r == 0) {
 		measure(c);
-		hosts_keep(h);
 	}
 	peer_close(&h->peer);
 	free(c);

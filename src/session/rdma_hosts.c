@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "result/figures.h"
+#include "session/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -219,4 +221,10 @@ void hosts_keep(struct rdma_hosts *h)
 	}
 	/* Of two hosts: the store is of one. */
 	session_keep(h->s->ear, &h->s->devices, NULL, h->figures);
+	if (h->figures->row_n && !h->unkept &&
+	    store_write_figures(RDMA_HOSTS_FILE, h->figures) < 0) {
+		h->unkept = true;
+		session_tell(h->s->ear, SESSION_NOTE, "the results so far could not be saved: %s",
+			     err_msg());
+	}
 }

@@ -30,6 +30,9 @@ struct host_pair {
 	struct rdma_cell cells[RDMA_MEASURE_N];
 };
 
+/* In the state folder: what was measured so far, of the last run. */
+#define RDMA_HOSTS_FILE "rdma-hosts.json"
+
 struct rdma_hosts {
 	struct rdma_session *s; /* own ports and options */
 	bool listens;
@@ -46,6 +49,7 @@ struct rdma_hosts {
 	bool whole;           /* all that was to be done is done */
 	char ended[256];      /* else why not; "": stopped by a signal */
 	double reach_s, run_s;
+	bool unkept; /* the journal cannot be written, which was reported */
 	struct figures *figures;
 };
 

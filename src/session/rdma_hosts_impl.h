@@ -34,5 +34,5 @@ void hosts_reset(struct rdma_hosts *h);
 void hosts_pair_up(struct rdma_hosts *h);
 bool hosts_uses(const struct rdma_hosts *h, size_t own);
 bool hosts_far_is_used(const struct rdma_hosts *h, size_t far);
-/* The figures of what was measured. */
+/* The figures of what was measured so far, also in the state folder, for a process that is killed. */
 void hosts_keep(struct rdma_hosts *h);

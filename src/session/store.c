@@ -122,11 +122,27 @@ static const char *file_of(const char *tool)
 	return kept_runs[i].file;
 }
 
+static int figures_text(const struct figures *f, const char *path, char **ret)
+{
+	json_t *doc = figures_to_json(f);
+
+	*ret = json_dumps(doc, JSON_INDENT(1));
+	json_decref(doc);
+	return *ret ? 0 : err_set(EINVAL, "%s cannot be written as JSON", path);
+}
+
+int store_write_figures(const char *file, const struct figures *f)
+{
+	AUTO_FREE char *text = NULL;
+	int r = figures_text(f, file, &text);
+
+	return r < 0 ? r : store_write(file, text);
+}
+
 int store_keep(struct figures *f)
 {
 	AUTO_FREE char *folder = NULL, *path = NULL, *text = NULL;
 	struct figures *past;
-	json_t *doc;
 	int e = state_folder_make(&folder);
 
 	if (e < 0)
@@ -137,9 +153,6 @@ int store_keep(struct figures *f)
 	if (past)
 		figures_keep_earlier(f, past);
 	figures_free(past);
-	doc = figures_to_json(f);
-	text = json_dumps(doc, JSON_INDENT(1));
-	json_decref(doc);
-	return text ? write_whole(path, text)
-		    : err_set(EINVAL, "%s cannot be written as JSON", path);
+	e = figures_text(f, path, &text);
+	return e < 0 ? e : write_whole(path, text);
 }

@@ -21,5 +21,7 @@ void figures_stamp(struct figures *f, const struct machine *m);
  */
 int store_keep(struct figures *f);
 
+/* The same for this result alone, in a file of its own: of several hosts, or of a run that goes on. */
+int store_write_figures(const char *file, const struct figures *f);
 /* Writes the text as a file of the state folder, whole or not at all. 0 or a negative errno with a sentence. */
 int store_write(const char *file, const char *text);

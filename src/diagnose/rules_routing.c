@@ -1118,57 +1118,51 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 
 static enum verdict probe_sockets(struct rule_run *run)
 {
-	struct pair_set set = pair_set_new(run);
-	struct finding *f;
+	return !path_is_nvlink(run->path) &&
+			       run->path->chain[CHAIN_HOST_BRIDGE].reason == REASON_CROSS_SOCKET
+		       ? VERDICT_BAD
+		       : VERDICT_OK;
+}
 
-	FOR_EACH_GPU_PAIR (i, j, run) {
-		const struct path *p = topology_path(run->t, i, j);
+static void report_sockets(struct rule_run *run)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "CPU sockets"),
+			    "%s are on different CPU sockets: their path crosses the link between "
+			    "the sockets, which all traffic shares",
+			    pair_set_text(run, run->pairs));
 
-		if (!path_is_nvlink(p) && p->chain[CHAIN_HOST_BRIDGE].reason == REASON_CROSS_SOCKET)
-			pair_set_add(&set, i, j);
-	}
-	if (!set.n)
-		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "CPU sockets"),
-			"%s are on different CPU sockets: their path crosses the link between the "
-			"sockets, which all traffic shares",
-			pair_set_text(run, &set));
-	f->pairs = set.n;
+	f->pairs = run->pairs->n;
 	FOR_EACH_GPU (g, run)
 		evidence_int(run, f, run_text(run, "NUMA node of %s", g->pci->name),
 			     g->pci->numa_node);
-	return VERDICT_BAD;
 }
 
 static enum verdict probe_class(struct rule_run *run)
 {
-	size_t compared = 0;
+	const size_t i = run->initiator, j = run->target;
+	const struct path *p = run->path;
+	struct fact_int level = run->m->pairs ? machine_pair(run->m, i, j)->common_ancestor
+					      : fact_int_unknown(NULL);
+	struct finding *f;
 
-	FOR_EACH_GPU_PAIR (i, j, run) {
-		const struct path *p = topology_path(run->t, i, j);
-		struct fact_int level = run->m->pairs ? machine_pair(run->m, i, j)->common_ancestor
-						      : fact_int_unknown(NULL);
-		struct finding *f;
-
-		if (j < i || p->tree_class == PATH_UNKNOWN || p->pci_class == PATH_UNKNOWN)
-			continue;
-		compared += fact_known(level);
-		if (p->tree_class == p->pci_class)
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN,
-				SUBJECT(PAIR, run_text(run, "GPU%zu and GPU%zu", i, j)),
-				"NVML reports %s, the PCI tree shows %s; onehop uses NVML's answer",
-				path_class_word(p->pci_class), path_class_word(p->tree_class));
-		f->pairs = 2;
-		evidence_int(run, f, "NVML common ancestor", level);
-		finding_evidence(run, f, NULL, "common bridge in the tree", "%s",
-				 p->common ? p->common->name : "none");
-		evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[i].pci->name),
-			     run->m->gpus[i].pci->numa_node);
-		evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[j].pci->name),
-			     run->m->gpus[j].pci->numa_node);
-	}
-	return rule_verdict(run, compared ? VERDICT_OK : VERDICT_NA);
+	if (j < i || p->tree_class == PATH_UNKNOWN || p->pci_class == PATH_UNKNOWN)
+		return VERDICT_NA;
+	if (p->tree_class == p->pci_class)
+		return fact_known(level) ? VERDICT_OK : VERDICT_NA;
+	f = finding_add(run, CONFIDENCE_CERTAIN,
+			SUBJECT(PAIR, run_text(run, "GPU%zu and GPU%zu", i, j)),
+			"NVML reports %s, the PCI tree shows %s; onehop uses NVML's answer",
+			path_class_word(p->pci_class), path_class_word(p->tree_class));
+	f->pairs = 2;
+	evidence_int(run, f, "NVML common ancestor", level);
+	finding_evidence(run, f, NULL, "common bridge in the tree", "%s",
+			 p->common ? p->common->name : "none");
+	evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[i].pci->name),
+		     run->m->gpus[i].pci->numa_node);
+	evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[j].pci->name),
+		     run->m->gpus[j].pci->numa_node);
+	return VERDICT_BAD;
 }
 
 #define ACS_REMEDY                                                                                 \
@@ -1309,7 +1303,9 @@ const struct rule rules_routing[] = {
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
+		.scope = SCOPE_PAIR,
 		.probe = probe_sockets,
+		.report = report_sockets,
 	},
 	{
 		.id = "topology-agrees",
@@ -1324,6 +1320,7 @@ const struct rule rules_routing[] = {
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_TWO_GPUS,
+		.scope = SCOPE_PAIR,
 		.probe = probe_class,
 	},
 };

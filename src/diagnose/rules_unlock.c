@@ -180,17 +180,18 @@ static bool is_forced(struct rule_run *run, size_t i, size_t j)
 	       driver_forced_p2p(&run->m->driver, &run->m->gpus[j]);
 }
 
-static void report_mailbox(struct rule_run *run, const struct pair_set *set, size_t i, size_t j)
+static void report_mailbox(struct rule_run *run)
 {
+	const struct pair_set *set = run->pairs;
+	const size_t i = run->initiator, j = run->target;
 	const struct cause *c = cause_for_pair(run, i, j);
-	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+	struct finding *f = finding_here(
+		run, CONFIDENCE_CERTAIN,
 		"the " ABOUT
 		" allows P2P for %s through a mailbox, which GeForce cards do not have, so "
 		"copies are lost or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
 
-	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (c)
 		finding_remedy(
@@ -245,32 +246,14 @@ static void heard_wrong_copy(struct rule_run *run)
 
 static enum verdict probe_mailbox(struct rule_run *run)
 {
-	struct pair_set set = pair_set_new(run);
-	struct fact_int unknown = {0};
-	size_t first_i = 0, first_j = 0, fine = 0;
+	struct fact_int connection = rm_of(run, run->initiator, run->target)->connection;
 
-	FOR_EACH_GPU_PAIR (i, j, run) {
-		struct fact_int connection = rm_of(run, i, j)->connection;
-
-		if (!is_bar1_pair(run, i, j) || is_reported(run, i, j))
-			continue;
-		if (!fact_known(connection)) {
-			unknown = fact_int_unknown(FACT_WHY(connection));
-		} else if (connection.value != RM_CONNECTION_MAILBOX) {
-			fine++;
-		} else {
-			if (!set.n) {
-				first_i = i;
-				first_j = j;
-			}
-			pair_set_add(&set, i, j);
-		}
-	}
-	if (set.n)
-		report_mailbox(run, &set, first_i, first_j);
-	else if (unknown.from)
-		return rule_unknown(run, unknown.from, "how the driver connects the GPUs");
-	return rule_verdict(run, fine ? VERDICT_OK : VERDICT_NA);
+	if (!is_bar1_pair(run, run->initiator, run->target) ||
+	    is_reported(run, run->initiator, run->target))
+		return VERDICT_NA;
+	if (!fact_known(connection))
+		return rule_unknown(run, FACT_WHY(connection), "how the driver connects the GPUs");
+	return connection.value == RM_CONNECTION_MAILBOX ? VERDICT_BAD : VERDICT_OK;
 }
 
 /* ---- keys on one side of a pair ---- */
@@ -294,11 +277,20 @@ static bool rm_tells(struct rule_run *run, size_t i, size_t j)
 	       (fact_is(connection, RM_CONNECTION_BAR1) && driver_means_bar1(run->m, i, j));
 }
 
-static void report_one_side(struct rule_run *run, const struct pair_set *set, size_t i, size_t j,
-			    bool allowed)
+static bool any_allowed(struct rule_run *run, const struct pair_set *set)
 {
-	struct finding *f = finding_add(
-		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (pair_set_in(set, i, j) && says_ok(run, i, j))
+			return true;
+	return false;
+}
+
+static void report_one_side(struct rule_run *run)
+{
+	const struct pair_set *set = run->pairs;
+	const bool allowed = any_allowed(run, set);
+	struct finding *f = finding_here(
+		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
 		"the registry keys for P2P through BAR1 are set for only one card of %s: %s",
 		pair_set_text(run, set),
 		allowed ? "ForceP2P on either card makes the driver allow P2P, but unless the card "
@@ -308,10 +300,9 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 
 	if (!allowed)
 		f->severity = SEVERITY_INFO;
-	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	for (size_t k = 0; k < 2; k++) {
-		const struct gpu *g = &run->m->gpus[k ? j : i];
+		const struct gpu *g = &run->m->gpus[k ? run->target : run->initiator];
 
 		finding_evidence(run, f, NULL,
 				 run_text(run, "GPU%zu, %s", g->index,
@@ -327,30 +318,14 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 
 static enum verdict probe_one_side(struct rule_run *run)
 {
-	struct pair_set set = pair_set_new(run);
-	size_t first_i = 0, first_j = 0;
-	bool allowed = false, any = false;
+	const size_t i = run->initiator, j = run->target;
+	struct fact_str keys = run->m->driver.registry_dwords;
 
-	FOR_EACH_GPU_PAIR (i, j, run)
-		any |= may_need_keys(run, i, j);
-	if (!any)
+	if (!may_need_keys(run, i, j))
 		return VERDICT_NA;
-	if (fact_unknown(run->m->driver.registry_dwords))
-		return rule_unknown(run, FACT_WHY(run->m->driver.registry_dwords),
-				    "the driver's registry keys");
-	FOR_EACH_GPU_PAIR (i, j, run) {
-		if (!may_need_keys(run, i, j) || !is_one_sided(run, i, j) || rm_tells(run, i, j))
-			continue;
-		if (!set.n) {
-			first_i = i;
-			first_j = j;
-		}
-		allowed |= says_ok(run, i, j);
-		pair_set_add(&set, i, j);
-	}
-	if (set.n)
-		report_one_side(run, &set, first_i, first_j, allowed);
-	return rule_verdict(run, VERDICT_OK);
+	if (fact_unknown(keys))
+		return rule_unknown(run, FACT_WHY(keys), "the driver's registry keys");
+	return is_one_sided(run, i, j) && !rm_tells(run, i, j) ? VERDICT_BAD : VERDICT_OK;
 }
 
 /* ---- a console at the start of BAR1 ---- */
@@ -566,14 +541,14 @@ static const char *who_is_hit(const struct rule_run *run)
 		       : "one process that enables peer access and uses managed memory";
 }
 
-static void report_managed(struct rule_run *run, const struct pair_set *set)
+static void report_managed(struct rule_run *run)
 {
+	const struct pair_set *set = run->pairs;
 	const struct nvidia_driver *d = &run->m->driver;
-	struct finding *f = finding_add(
+	struct finding *f = finding_here(
 		run,
 		release_tried(driver_branch(d->module_version)) ? CONFIDENCE_CERTAIN
 								: CONFIDENCE_LIKELY,
-		SUBJECT(DRIVER, "driver"),
 		"the " ABOUT
 		" is edited for P2P through BAR1, and nvidia_uvm has no gate that keeps "
 		"managed memory away from it on %s: %s is enough for page table entries that "
@@ -581,7 +556,6 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 		"only a reboot clears",
 		pair_set_text(run, set), who_is_hit(run));
 
-	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (fact_is(d->uvm_gate.installed, 1))
 		finding_remedy(
@@ -599,12 +573,9 @@ static enum verdict probe_managed(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
 	struct fact_int gate = driver_uvm_gate(d);
-	struct pair_set set = pair_set_new(run);
 
-	FOR_EACH_GPU_PAIR (i, j, run)
-		if (is_gate_pair(run, i, j))
-			pair_set_add(&set, i, j);
-	if (!set.n || !(support_module_kinds(d) & 1U << MODULE_EDITED))
+	if (!is_gate_pair(run, run->initiator, run->target) ||
+	    !(support_module_kinds(d) & 1U << MODULE_EDITED))
 		return VERDICT_NA;
 	if (!fact_is(d->bar1_p2p.loaded, 1))
 		return rule_unknown(run, FACT_WHY(d->bar1_p2p.loaded),
@@ -613,8 +584,8 @@ static enum verdict probe_managed(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(gate),
 				    "whether nvidia_uvm has the gate for managed memory");
 	if (fact_is(gate, 0))
-		report_managed(run, &set);
-	return rule_verdict(run, fact_known(gate) ? VERDICT_OK : VERDICT_NA);
+		return VERDICT_BAD;
+	return fact_known(gate) ? VERDICT_OK : VERDICT_NA;
 }
 
 /* ---- for rules_log.c: what an unfinished edit lacks ---- */
@@ -682,7 +653,9 @@ const struct rule rules_unlock[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.scope = SCOPE_PAIR,
 		.probe = probe_mailbox,
+		.report = report_mailbox,
 		.heard = heard_wrong_copy,
 	},
 	{
@@ -703,7 +676,9 @@ const struct rule rules_unlock[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.scope = SCOPE_PAIR,
 		.probe = probe_one_side,
+		.report = report_one_side,
 	},
 	{
 		.id = "unlock-console",
@@ -798,7 +773,9 @@ const struct rule rules_unlock[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.scope = SCOPE_PAIR,
 		.probe = probe_managed,
+		.report = report_managed,
 	},
 };
 

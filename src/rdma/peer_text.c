@@ -377,10 +377,12 @@ bool peer_is_perftest(const char *bytes, size_t n, char ret_release[static PERFT
 {
 	size_t digits = 0, i = 0, dot;
 
-	while (i < n && bytes[i] >= '0' && bytes[i] <= '9')
+	if (n < PERFTEST_HELLO)
+		return false;
+	while (i < PERFTEST_HELLO - 1 && bytes[i] >= '0' && bytes[i] <= '9')
 		i++;
 	dot = i;
-	if (n < PERFTEST_HELLO || !dot || bytes[i] != '.')
+	if (!dot || bytes[i] != '.')
 		return false;
 	for (i++; i < PERFTEST_HELLO && bytes[i] >= '0' && bytes[i] <= '9'; i++)
 		digits++;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "diagnose/rules.h"
 #include "machine/container.h"
+#include "machine/distribution.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -1307,9 +1308,8 @@ const struct rule rules_driver[] = {
 		.title = "The open modules are loaded where they are required",
 		.why = "Blackwell needs the open modules. BAR1 P2P on GeForce needs edited open "
 		       "modules, and only the open modules export dma-buf.",
-		.remedy = "install the open modules of the same version (Debian: "
-			  "nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "
-			  "--kernel-module-type=open) and reboot",
+		.remedy = "install the open modules of the same version (" DISTRIBUTION_OPEN_MODULES
+			  ") and reboot",
 		.reference = "NVIDIA driver README, \"Open Linux Kernel Modules\"",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,

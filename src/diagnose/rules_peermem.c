@@ -574,15 +574,14 @@ static const char *rebuild_words(struct rule_run *run)
 	struct fact_str version =
 		fact_known(d->installed_version) ? d->installed_version : d->module_version;
 	const char *v = fact_str_or(version, "VERSION");
-	bool debian = fact_str_is(run->m->kernel.distribution_id, "debian");
+	const char *name = distribution_habits(&run->m->kernel)->dkms_driver;
 
 	if (fact_str_is(d->origin, "dkms"))
 		return run_text(
 			run,
 			"`dkms build --force %s/%s && dkms install --force %s/%s` (names as `dkms "
 			"status` shows them)",
-			debian ? "nvidia-current" : "nvidia", v,
-			debian ? "nvidia-current" : "nvidia", v);
+			name, v, name, v);
 	if (fact_str_is(d->origin, "runfile"))
 		return run_text(run, "`sh NVIDIA-Linux-$(uname -m)-%s.run -K`", v);
 	return run_text(

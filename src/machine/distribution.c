@@ -62,6 +62,21 @@ enum distribution distribution_of(const struct kernel *k)
 	return by_id ? by_id : find(fact_str_or(k->distribution_like, ""));
 }
 
+const struct distribution_habits *distribution_habits(const struct kernel *k)
+{
+	/* DKMS compares the start of ID= too. */
+	static const struct distribution_habits habits[] = {
+		{"debian", "nvidia-current", "nvidia-open-gpu-kernel-modules", false, false},
+		{"ubuntu", "nvidia", NULL, false, true},
+		{"", "nvidia", NULL, true, false},
+	};
+	const struct distribution_habits *h = habits;
+
+	while (!text_starts_with(fact_str_or(k->distribution_id, ""), h->id))
+		h++;
+	return h;
+}
+
 /* ---- packages ---- */
 
 static const struct {

@@ -26,6 +26,23 @@ enum distribution {
 /* By ID=, else by the first known word of ID_LIKE=. */
 enum distribution distribution_of(const struct kernel *k);
 
+/* What differs within a family, so that ID= alone decides. */
+struct distribution_habits {
+	const char *id;            /* how ID= starts */
+	const char *dkms_driver;   /* the driver's name in dkms status */
+	const char *driver_source; /* source package of the open modules; NULL: none */
+	bool dkms_moves_modules;   /* DKMS moves modules that are there before its own */
+	bool signs_with_shim_key;  /* DKMS signs with the key of shim-signed, not one of its own */
+};
+
+/* Never NULL. */
+const struct distribution_habits *distribution_habits(const struct kernel *k);
+
+/* Where the open modules come from, for texts that know no machine. */
+#define DISTRIBUTION_OPEN_MODULES                                                                  \
+	"Debian: nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "              \
+	"--kernel-module-type=open"
+
 /* Each adds to `out`. */
 
 /* "sudo apt install PACKAGES"; for an unknown family a sentence. */

@@ -412,9 +412,7 @@ static void check_override(struct delivery_facts *l, struct delivery_check *c)
  */
 static void check_moved(struct delivery_facts *l, struct delivery_check *c)
 {
-	const char *id = fact_str_or(l->m->kernel.distribution_id, "");
-
-	if (text_starts_with(id, "debian") || text_starts_with(id, "ubuntu") || !l->installed)
+	if (!distribution_habits(&l->m->kernel)->dkms_moves_modules || !l->installed)
 		return;
 	delivery_say(
 		c, CHECK_NOTE,

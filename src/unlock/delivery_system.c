@@ -235,14 +235,14 @@ static const struct usual_key {
 	 "sudo update-secureboot-policy --new-key", "shim-signed"},
 };
 
-static bool is_ubuntu(const struct delivery_facts *l)
+static bool signs_with_shim_key(const struct delivery_facts *l)
 {
-	return fact_str_is(l->m->kernel.distribution_id, "ubuntu");
+	return distribution_habits(&l->m->kernel)->signs_with_shim_key;
 }
 
 static const struct usual_key *usual_key(const struct delivery_facts *l)
 {
-	return &usual_keys[is_ubuntu(l)];
+	return &usual_keys[signs_with_shim_key(l)];
 }
 
 /* framework.conf and the files of its folder, which are read behind it. */
@@ -277,7 +277,8 @@ static const char *find_certificate(struct delivery_facts *l)
 
 	if (named && delivery_has(l, named) == 1)
 		return delivery_printable(l, named);
-	for (size_t i = 0; !is_ubuntu(l) && i < sizeof(usual_keys) / sizeof(usual_keys[0]); i++)
+	for (size_t i = 0;
+	     !signs_with_shim_key(l) && i < sizeof(usual_keys) / sizeof(usual_keys[0]); i++)
 		if (delivery_has(l, usual) != 1 && delivery_has(l, usual_keys[i].certificate) == 1)
 			return usual_keys[i].certificate;
 	return usual;

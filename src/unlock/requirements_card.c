@@ -3,6 +3,7 @@
 #include "unlock/candidate.h"
 
 #include "machine/container.h"
+#include "machine/distribution.h"
 
 #include <string.h>
 
@@ -158,8 +159,7 @@ static const struct requirement_row rows[] = {
 	 "pair it with a card of its generation", "aikitoria/open-gpu-kernel-modules#12, #28, #40"},
 	{"proprietary", proprietary, ACTION_REFUSED,
 	 "the proprietary modules are loaded, whose core has no public sources",
-	 "install the open kernel modules of %D (Debian: nvidia-open-kernel-dkms; Ubuntu: "
-	 "nvidia-driver-NNN-open; run file: --kernel-module-type=open)",
+	 "install the open kernel modules of %D (" DISTRIBUTION_OPEN_MODULES ")",
 	 "NVIDIA driver README, \"Open Linux Kernel Modules\""},
 	{"gb20x-driver", gb20x_too_early, ACTION_REFUSED,
 	 "the BAR1 P2P of driver %D is incomplete for this chip: unified memory does not support BAR1 peers "

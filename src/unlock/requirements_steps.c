@@ -76,16 +76,16 @@ static const char *kernel_of(const struct machine *m)
 static void add_sources(struct machine *m, struct unlock_requirements *n)
 {
 	struct steps s = {.m = m};
-	bool debian = fact_str_is(m->kernel.distribution_id, "debian");
+	const char *package = distribution_habits(&m->kernel)->driver_source;
 	const char *name = requirement_file_name(m, "nvidia", "nvidia");
 
 	add_step(&s, "check out the tag of this release in NVIDIA's public repository",
 		 "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY " " TREE, n->release);
-	if (debian && text_starts_with(name, "nvidia-"))
+	if (package && text_starts_with(name, "nvidia-"))
 		add_step(&s, "or get Debian's source package, if it has this release",
-			 "apt source nvidia-open-gpu-kernel-modules\n"
-			 "mv nvidia-open-gpu-kernel-modules-%s " TREE,
-			 n->release);
+			 "apt source %s\n"
+			 "mv %s-%s " TREE,
+			 package, package, n->release);
 	n->can_download = known_source_find(n->release);
 	n->sources = s.items;
 	n->source_n = s.n;

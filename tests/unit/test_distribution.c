@@ -10,6 +10,31 @@
 
 #include <cmocka.h>
 
+static void habits(void **state)
+{
+	static const struct {
+		const char *id, *dkms_driver;
+		bool source, moves, shim;
+	} rows[] = {
+		{"debian", "nvidia-current", true, false, false},
+		{"ubuntu", "nvidia", false, false, true},
+		{"linuxmint", "nvidia", false, true, false},
+		{"fedora", "nvidia", false, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct kernel k = {.distribution_id = fact_str(rows[i].id, "os-release")};
+		const struct distribution_habits *h = distribution_habits(&k);
+
+		assert_string_equal(h->dkms_driver, rows[i].dkms_driver);
+		assert_int_equal(h->driver_source != NULL, rows[i].source);
+		assert_int_equal(h->dkms_moves_modules, rows[i].moves);
+		assert_int_equal(h->signs_with_shim_key, rows[i].shim);
+	}
+	assert_string_equal(distribution_habits(&(const struct kernel){0})->dkms_driver, "nvidia");
+}
+
 static void families(void **state)
 {
 	static const struct {
@@ -111,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(families),
+		cmocka_unit_test(habits),
 		cmocka_unit_test(headers_and_how_to_install_them),
 		cmocka_unit_test(packages_of_programs),
 		cmocka_unit_test(the_initramfs),

@@ -25,7 +25,7 @@ struct check_fixes {
 	bool no_store; /* --no-observed, likewise */
 };
 
-/* "LnkSta of 0000:41:00.0: 8.0 GT/s x8 (FILE)" */
+/* "LnkSta of 0000:41:00.0: x8, expected x16 (FILE)". Here for tests. */
 void report_evidence(struct strbuf *out, const struct evidence *e);
 
 /* What `onehop check` prints: machine, pair matrix, verdict, findings, what could not be seen.

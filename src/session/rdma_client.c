@@ -626,7 +626,7 @@ static size_t cost_of(const struct rdma_hosts *h, const struct host_pair *p, con
 	struct verbs_gid_entry far = {0};
 
 	choose_addresses(h, p, &own, &far);
-	return taken[p->far] * 4 + 2 * !gid_same_network(&own.entry.gid, &far.gid) +
+	return taken[p->far] * 4 + (gid_same_network(&own.entry.gid, &far.gid) ? 0 : 2) +
 	       (p->own != p->far);
 }
 

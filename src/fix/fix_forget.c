@@ -106,6 +106,8 @@ int fix_forget(const struct fix_run *run, unsigned number)
 
 	if (r == 0)
 		r = fix_check_forget(run->host, session.entries, session.n, number, &at);
+	if (r == 0 && !session.entries[at].damage)
+		r = fix_check_made_again(run->host, &session.entries[at]);
 	if (r == 0)
 		r = journal_state(run->host, &session.entries[at], FIX_FORGOTTEN);
 	return r < 0 ? r : journal_write_in_force(run->host);

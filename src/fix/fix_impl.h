@@ -52,3 +52,15 @@ size_t fix_take_back(const struct fix_run *run, struct journal_entry *e);
 /* fix_recover for all but `except` (0: none) of what was read, and but what stands under a damaged one. */
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,
 			unsigned except, size_t *ret_n);
+/*
+ * Lines of a GENERATED step's file that are gone from it: plain ones in the plan's arena, NULL-ended; NULL: none.
+ * Empty ones do not count.
+ */
+const char *const *fix_lost_lines(const struct plan *p, const struct step *s,
+				  const struct bytes *before, const struct bytes *after,
+				  bool comments);
+/*
+ * -EBUSY, with a sentence, if a file that a program makes still has what the fix put there, and the program would not
+ * write it any more. Runs the program, under the caller's lock.
+ */
+int fix_check_made_again(struct fix_host *h, const struct journal_entry *e);

@@ -87,7 +87,10 @@ struct undoing {
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
 	const bool *lost; /* steps that are left alone, and reported; NULL: none */
-	char *kept; /* where what somebody else made of the step's file is kept; NULL: nothing was */
+	/* What somebody else made of the step's file, and where it is kept; NULL: nothing was. */
+	struct bytes found;
+	char *kept;
+	bool kept_now; /* by this try */
 };
 
 static bool is_other_boot(struct fix_host *h, const struct journal_entry *e)
@@ -125,10 +128,26 @@ static void stuck(struct undoing *u, size_t i, const char *why, const char *outp
 	fix_tell(u->run, FIX_UNDO_FAILED, u->e, &u->e->plan->steps[i], text);
 }
 
-/* What the step itself says, as opposed to what a program printed; NULL: nothing. The caller frees. */
-static char *remark(const struct undoing *u, const struct step *s, const struct strbuf *output)
+/* Once it was made again. Only what it lost is worth keeping. */
+static bool has_lost_lines(struct undoing *u, const struct step *s)
 {
-	if (u->kept)
+	AUTO_FREE char *now = NULL;
+	struct bytes after;
+
+	if (host_read(u->run->host, s->target, &now, &after.size) < 0)
+		return true;
+	after.data = now;
+	if (fix_lost_lines(u->e->plan, s, &u->found, &after, true))
+		return true;
+	if (u->kept_now)
+		host_remove(u->run->host, u->kept);
+	return false;
+}
+
+/* What the step itself says, as opposed to what a program printed; NULL: nothing. The caller frees. */
+static char *remark(struct undoing *u, const struct step *s, const struct strbuf *output)
+{
+	if (u->kept && has_lost_lines(u, s))
 		return xprintf(
 			"its program does not write the lines that somebody else added; the file with them is kept as /%s",
 			u->kept);
@@ -257,27 +276,35 @@ static void not_mounted(struct undoing *u, size_t i)
 }
 
 /* Read here: what a state's text shows ends at the first zero byte. */
-static int keep_found(struct undoing *u, size_t i)
+static int keep_found(struct undoing *u, const struct step *s, size_t i)
 {
 	AUTO_FREE char *data = NULL;
-	struct bytes found = {0};
-	int r = host_read(u->run->host, u->e->plan->steps[i].target, &data, &found.size);
+	int r = host_read(u->run->host, s->target, &data, &u->found.size);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	found.data = data;
-	return journal_found_content(u->run->host, u->e, i, &found, &u->kept);
+	u->found.data = TAKE_PTR(data);
+	r = journal_found_content(u->run->host, u->e, i, &u->found, &u->kept);
+	u->kept_now = r > 0;
+	return r;
+}
+
+static void forget_found(struct undoing *u)
+{
+	free((char *)u->found.data);
+	free(u->kept);
+	u->found = (struct bytes){0};
+	u->kept = NULL;
 }
 
 /* Its program makes it again without what a person may have added: that stays in the journal. */
 static void make_anew(struct undoing *u, size_t i)
 {
-	if (!u->run->host->image && keep_found(u, i) < 0)
+	if (!u->run->host->image && keep_found(u, &u->e->plan->steps[i], i) < 0)
 		stuck(u, i, err_msg(), NULL);
 	else
 		undo_by_program(u, i);
-	free(u->kept);
-	u->kept = NULL;
+	forget_found(u);
 }
 
 /* Somebody else has made it again since: with what this fix changed, so it is made once more. */

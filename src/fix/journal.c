@@ -651,11 +651,28 @@ int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_
 	return write_content(h, e, "new", step, &e->plan->steps[step].new);
 }
 
+/* Each try of an undo may find something else: none of it is replaced. */
+static char *found_path(unsigned number, size_t step, unsigned copy)
+{
+	AUTO_FREE char *first = content_path(number, "found", step);
+
+	return copy == 1 ? TAKE_PTR(first) : xprintf("%s.%u", first, copy);
+}
+
 int journal_found_content(struct fix_host *h, const struct journal_entry *e, size_t step,
 			  const struct bytes *found, char **ret_path)
 {
-	int r = write_content(h, e, "found", step, found);
+	for (unsigned copy = 1;; copy++) {
+		AUTO_FREE char *path = found_path(e->number, step, copy), *data = NULL;
+		size_t size;
+		int r = host_read(h, path, &data, &size);
 
-	*ret_path = r < 0 || !found->data ? NULL : content_path(e->number, "found", step);
-	return r;
+		if (r == -ENOENT)
+			r = host_replace(h, path, found->data, found->size, 0600);
+		else if (r == 0 && (size != found->size || memcmp(data, found->data, size) != 0))
+			continue;
+		if (r == 0)
+			*ret_path = TAKE_PTR(path);
+		return r < 0 ? r : data == NULL;
+	}
 }

@@ -254,8 +254,7 @@ static int tidy_generated(struct fix_host *h, const struct step *s)
 	return first;
 }
 
-/* As a word: what is around it does not belong to it. */
-static bool holds_word(const char *text, const char *word)
+bool step_holds_word(const char *text, const char *word)
 {
 	static const char around[] = " \t\r\n'\"";
 	size_t n = strlen(word);
@@ -274,10 +273,10 @@ static int check_content(const struct step *s, bool undoing, const char *data, s
 	if (!size || strlen(data) != size)
 		return err_set(EIO, "/%s: what %s made is %s", s->target,
 			       (undoing ? s->undo_argv : s->argv)[0], size ? "no text" : "empty");
-	if (expected && s->expect && !holds_word(data, s->expect))
+	if (expected && s->expect && !step_holds_word(data, s->expect))
 		return err_set(EIO, "/%s would not have %s: something overrides it", s->target,
 			       s->expect);
-	if (expected && s->expect_not && holds_word(data, s->expect_not))
+	if (expected && s->expect_not && step_holds_word(data, s->expect_not))
 		return err_set(EIO, "/%s would still have %s: it stands somewhere else too",
 			       s->target, s->expect_not);
 	return 0;

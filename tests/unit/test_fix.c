@@ -937,6 +937,11 @@ static void test_generated_put_back(void **state)
 	assert_tree(g, old);
 }
 
+static void want(struct plan *p, const char *kind, const char *value)
+{
+	*ARENA_PUSH(p->arena, p->wanted, p->wanted_n) = (struct plan_wanted){kind, value};
+}
+
 #define EDITED   "iommu=pt\nmine"
 #define OLD_GRUB "generated\nlinux root=/dev/sda1 quiet\nend\n"
 
@@ -1016,6 +1021,52 @@ static void test_generated_was_edited(void **state)
 	assert_tree(g, old);
 	assert_get(g, JOURNAL_FOLDER "/fixes/1/found-0", edited);
 	assert_told(g, "is kept as /" JOURNAL_FOLDER "/fixes/1/found-0");
+}
+
+/* Each try keeps what it finds: the second one of them finds what the first has made. */
+static void test_generated_was_edited_and_undone_twice(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *now = NULL, *edited = NULL;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	now = rig_get(g, "boot/grub/grub.cfg");
+	edited = xprintf("%s# mine\nmenuentry mine\n", now);
+	rig_put(g, "boot/grub/grub.cfg", edited);
+	rig_put(g, "etc/default/gen.cfg", EDITED);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
+	rig_put(g, "etc/default/gen.cfg", "iommu=pt");
+	rig_put(g, "boot/grub/grub.cfg", "generated\nmenuentry other\nend\n");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/fixes/1/found-0", edited);
+	assert_get(g, JOURNAL_FOLDER "/fixes/1/found-0.2", "generated\nmenuentry other\nend\n");
+	assert_told(g, "is kept as /" JOURNAL_FOLDER "/fixes/1/found-0.2");
+}
+
+/* Nobody's lines are lost when a program has made it with the fix's parameters, as a kernel update does. */
+static void test_generated_since(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+	struct journal_entry *entries;
+	size_t n;
+
+	want(p, "kernel-parameter", "iommu=pt");
+	rig_grub(g, p, "quiet", "iommu=pt quiet");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "boot/grub/grub.cfg", "generated\nlinux root=/dev/sda1 quiet iommu=pt\n\nend\n");
+	rig_put(g, "etc/default/gen.cfg", "quiet"); /* by an earlier try */
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
+	assert_false(plan_drops_lines(entries[0].plan));
+	journal_free(entries, n);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_null(strstr(strbuf_str(&g->texts), "is kept as"));
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/fixes/1/found-0"));
+	assert_tree(g, old);
 }
 
 /* Whatever they wrote, also behind a zero byte. */
@@ -1217,11 +1268,6 @@ static void test_in_force(void **state)
 		   "fix 2 11111111-2222-3333-4444-555555555555 kernel-parameter iommu=pt\n");
 	assert_int_equal(undo(g, 2), FIX_DONE);
 	assert_get(g, JOURNAL_FOLDER "/in-force", "");
-}
-
-static void want(struct plan *p, const char *kind, const char *value)
-{
-	*ARENA_PUSH(p->arena, p->wanted, p->wanted_n) = (struct plan_wanted){kind, value};
 }
 
 /* What a later fix sets otherwise is not the earlier one's any more; a port is named once. */
@@ -2775,6 +2821,28 @@ static void test_forget_not_mounted(void **state)
 	assert_non_null(strstr(err_msg(), "closed with undo --forget"));
 }
 
+/* A file that was not made again has the fix's parameter still; one that somebody else asks for is theirs. */
+static void test_forget_not_made_again(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *now = NULL, *edited = NULL;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	now = rig_get(g, "boot/grub/grub.cfg");
+	edited = xprintf("%smenuentry mine\n", now);
+	rig_put(g, "boot/grub/grub.cfg", edited);
+	rig_put(g, "etc/default/gen.cfg", "quiet");
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	assert_said("/boot/grub/grub.cfg still has iommu=pt");
+	assert_get(g, "boot/grub/grub.cfg", edited);
+	assert_last_state(g, 1, FIX_APPLIED);
+	rig_put(g, "etc/default/gen.cfg", "debug iommu=pt");
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_last_state(g, 1, FIX_FORGOTTEN);
+}
+
 /* A comment that is another one does not take a fix back. */
 static void test_forget_changed(void **state)
 {
@@ -2959,6 +3027,8 @@ int main(void)
 		TEST(test_undo_in_image),
 		TEST(test_made_anew_in_image),
 		TEST(test_generated_was_edited),
+		TEST(test_generated_was_edited_and_undone_twice),
+		TEST(test_generated_since),
 		TEST(test_generated_has_zero_byte),
 		TEST(test_boot_not_mounted_in_image),
 		TEST(test_condition_in_image),
@@ -3033,6 +3103,7 @@ int main(void)
 		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
 		TEST(test_forget_changed),
+		TEST(test_forget_not_made_again),
 		TEST(test_forget_both_steps),
 		TEST(test_forget_not_mounted),
 		TEST(test_lock),

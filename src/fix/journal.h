@@ -121,8 +121,8 @@ int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state st
 /* Content that only became known now: new-STEP. */
 int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step);
 /*
- * What somebody else made of a file, before undo makes it again: found-STEP, or found-STEP.2 and so on, since what
- * was kept is never replaced. The caller frees the path. 1: it is kept now; 0: it was kept already.
+ * What somebody else made of a file, before undo makes it again: found-STEP, or found-STEP.2 and so on, because nothing
+ * that was kept is replaced. The caller frees the path. 1: it is kept now; 0: it was kept already.
  */
 int journal_found_content(struct fix_host *h, const struct journal_entry *e, size_t step,
 			  const struct bytes *found, char **ret_path);

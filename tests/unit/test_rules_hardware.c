@@ -481,6 +481,23 @@ static void nobody_resized(struct machine *m)
 	shrink(&m->gpus[1]);
 }
 
+static struct machine *rebar_logged(void)
+{
+	struct machine *m = rebar();
+
+	m->log_read = fact_int(1, here);
+	return m;
+}
+
+static void resize_failed(struct machine *m)
+{
+	shrink(&m->gpus[1]);
+	build_log(m, LOG_OTHER, m->gpus[1].pci);
+	m->log[m->log_n - 1].text = "nvidia 0000:02:00.0: BAR 1 [mem size 0x10000000]: releasing";
+	build_log(m, LOG_NVRM, NULL);
+	m->log[m->log_n - 1].text = "NVRM: No address space to allocate resized BAR1.";
+}
+
 static void cause_unseen(struct machine *m)
 {
 	shrink(&m->gpus[1]);
@@ -827,6 +844,7 @@ static const struct twin {
 	{"bar1-window", rebar, small_window, "window of bridge 0000:00:02.0 is 2 GiB"},
 	{"bar1-small", rebar, nobody_resized, "it was not enlarged"},
 	{"bar1-small", rebar, cause_unseen, "unknown whether"},
+	{"bar1-resize", rebar_logged, resize_failed, "enlarge BAR1 found no room for it"},
 	{"payload-size", payload_machine, small_payload, "packets of 256 bytes"},
 	{"payload-size", payload_machine, payload_differs, "0000:22:01.0 above it is set to 128"},
 	{"atomics-routed", switch_machine, no_atomics, "does not route AtomicOps"},

@@ -38,7 +38,7 @@ static const struct {
 	[MODEL_HOST] = {2.5, 1.15, 0.70},
 };
 
-enum model_path model_path_of(const struct simulation *s, unsigned from, unsigned to)
+static enum model_path model_path_of(const struct simulation *s, unsigned from, unsigned to)
 {
 	if (!s->direct)
 		return MODEL_HOST;
@@ -256,7 +256,7 @@ static int check_rates(const struct simulation *s)
 	return 0;
 }
 
-int simulation_check(const struct simulation *s)
+static int check(const struct simulation *s)
 {
 	const unsigned n = s->paths->device_n;
 
@@ -277,7 +277,7 @@ int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret
 	struct link_model model;
 	struct comm_facts facts;
 	uint64_t bytes = s->plan.min_bytes;
-	int r = simulation_check(s);
+	int r = check(s);
 
 	if (r < 0)
 		return r;

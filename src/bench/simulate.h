@@ -27,7 +27,8 @@ struct simulated_row {
 	struct nccl_cell nccl;  /* time 0: not modelled */
 };
 
-/* 0, or -EINVAL with a sentence: too few or too many ranks, or a path whose rate is unknown. */
-int simulation_check(const struct simulation *s);
-/* Rows in order of size; the caller frees them. 0, or as simulation_check, or -ENOMEM. */
+/*
+ * Rows in order of size; the caller frees them. 0, -ENOMEM, or -EINVAL with a sentence: too few or too many ranks, or a
+ * path whose rate is unknown.
+ */
 int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "fix/host_impl.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ struct walk {
 	unsigned links;          /* followed so far */
 	char link[NAME_MAX + 1]; /* the outermost one whose target is still being walked */
 	size_t behind;           /* how much of the rest is behind that target */
+	bool sysfs;
 };
 
 /* ---- sentences ---- */
@@ -140,12 +142,16 @@ static void note_link(struct walk *w, const char *name)
 	w->behind = strlen(w->rest) + 1;
 }
 
-/* What a link leads to may be there in another place, or not be mounted: that is not the same as no file. */
+/*
+ * What a link leads to may be there in another place, or not be mounted: that is not the same as no file. A device that
+ * is taken out takes its links in sysfs along.
+ */
 static int missing(const struct walk *w)
 {
-	return is_in_link(w) ? err_set(ENOLINK, "%s: link %s on the way leads to nothing", w->shown,
-				       w->link)
-			     : -ENOENT;
+	return is_in_link(w) && !w->sysfs
+		       ? err_set(ENOLINK, "%s: link %s on the way leads to nothing", w->shown,
+				 w->link)
+		       : -ENOENT;
 }
 
 static int follow(struct walk *w, int link, const char *name)
@@ -248,7 +254,11 @@ static int walk_along(struct walk *w)
 static int walk_to(struct fix_host *h, const char *folders, const char *shown, enum missing missing,
 		   int *ret)
 {
-	struct walk w = {.h = h, .shown = shown, .missing = missing, .rest = xstrdup(folders)};
+	struct walk w = {.h = h,
+			 .shown = shown,
+			 .missing = missing,
+			 .rest = xstrdup(folders),
+			 .sysfs = text_starts_with(folders, "sys/")};
 	int r = walk_along(&w);
 
 	if (r >= 0)

@@ -212,9 +212,10 @@ static void usage_errors_are_one_line(void **state)
 		       "onehop: --explain: no rule 'acs-re'; did you mean acs-redirect?\n");
 	assert_refused("check --explain nvlink", 2,
 		       "onehop: --explain: no rule 'nvlink'; did you mean nvlink-up?\n");
-	assert_refused("check --explain bar1", 2,
-		       "onehop: --explain: no rule 'bar1'; rules that begin so: bar1-windows, "
-		       "bar1-vbios, bar1-firmware, bar1-window, bar1-small, bar1-high\n");
+	assert_refused(
+		"check --explain bar1", 2,
+		"onehop: --explain: no rule 'bar1'; rules that begin so: bar1-windows, "
+		"bar1-vbios, bar1-firmware, bar1-window, bar1-small, bar1-resize, bar1-high\n");
 	assert_refused("check --fron x", 2,
 		       "onehop: unknown option '--fron'; did you mean --from? (see: onehop check "
 		       "--help)\n");

@@ -411,6 +411,9 @@ static void links_to_nothing(void **state)
 	assert_int_equal(read_to_nothing(s, "etc/works/a"), -ENOENT);
 	assert_int_equal(read_to_nothing(s, "etc/works/b/a"), -ENOENT);
 	assert_int_equal(read_to_nothing(s, "etc/none/a"), -ENOENT);
+	folder(s, "sys", 0755);
+	link_to(s, "gone", "sys/device");
+	assert_int_equal(read_to_nothing(s, "sys/device/config"), -ENOENT);
 }
 
 static void loops_end(void **state)

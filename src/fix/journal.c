@@ -596,7 +596,7 @@ int journal_extend(struct fix_host *h, struct journal_entry *e, const struct pla
 	r = journal_plan_text(e, &text);
 	if (r == 0) /* copies of steps that no plan has yet harm nobody */
 		r = write_contents(h, e, first);
-	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
+	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0600);
 }
 
 int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)

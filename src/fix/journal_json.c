@@ -71,6 +71,9 @@ static const struct {
 	{"to_do", offsetof(struct step, to_do)},
 };
 
+#define SUM     "plan_sha256" /* of the document as it is with "" there */
+#define WRITTEN JSON_INDENT(2)
+
 #define N(table)             (sizeof(table) / sizeof(*(table)))
 #define MEMBER(s, type, off) (*(type *)((char *)(s) + (off)))
 
@@ -187,9 +190,9 @@ static json_t *rows_to_json(struct writer *w, const struct plan_wanted *rows, si
 static json_t *entry_to_json(struct writer *w, const struct journal_entry *e)
 {
 	const struct plan *p = e->plan;
-	json_t *o = json_pack("{s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "version",
-			      plan_has_trial(p) ? JOURNAL_VERSION : JOURNAL_VERSION_PLAIN, "number",
-			      (int)e->number, "date", e->date, "boot_id", e->boot_id);
+	json_t *o = json_pack("{s:s, s:i, s:s, s:i, s:s, s:s}", "schema", SCHEMA, "version",
+			      plan_has_trial(p) ? JOURNAL_VERSION : JOURNAL_VERSION_PLAIN, SUM, "",
+			      "number", (int)e->number, "date", e->date, "boot_id", e->boot_id);
 	json_t *steps = json_array(), *manual = json_array();
 
 	for (size_t i = 0; i < p->step_n; i++)
@@ -207,12 +210,29 @@ static json_t *entry_to_json(struct writer *w, const struct journal_entry *e)
 	return o;
 }
 
+/* Of the document without its own sum, as it is written; false: it cannot be written. */
+static bool sum_of_plan(json_t *o, char ret[static SHA256_TEXT])
+{
+	AUTO_FREE char *text = NULL;
+
+	json_object_set_new(o, SUM, json_string(""));
+	text = json_dumps(o, WRITTEN);
+	if (text)
+		sha256(text, strlen(text), ret);
+	return text != NULL;
+}
+
 int journal_plan_text(const struct journal_entry *e, char **ret)
 {
 	struct writer w = {false};
 	json_t *o = entry_to_json(&w, e);
-	AUTO_FREE char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+	AUTO_FREE char *text = NULL;
+	char sum[SHA256_TEXT];
 
+	if (o && sum_of_plan(o, sum)) {
+		json_object_set_new(o, SUM, json_string(sum));
+		text = json_dumps(o, WRITTEN);
+	}
 	json_decref(o);
 	if (!text || w.bad)
 		return err_set(EINVAL,
@@ -490,6 +510,16 @@ static void check_version(struct reader *r, const json_t *doc)
 		wrong(r, "version", "is not a version number");
 }
 
+/* Journals of before had none. What a flipped bit makes of a target or a word may look as right as it did. */
+static void check_sum_of_plan(struct reader *r, json_t *doc)
+{
+	const char *noted = get_text(r, doc, SUM);
+	char sum[SHA256_TEXT];
+
+	if (noted && (!sum_of_plan(doc, sum) || strcmp(noted, sum) != 0))
+		wrong(r, SUM, "is not that of this plan: the file was damaged, or edited");
+}
+
 int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret)
 {
 	struct reader r = {.where = where};
@@ -504,6 +534,8 @@ int journal_plan_parse(const char *text, size_t size, const char *where, struct 
 	check_version(&r, doc);
 	if (!r.bad)
 		read_entry(&r, doc, ret);
+	if (!r.bad)
+		check_sum_of_plan(&r, doc);
 	json_decref(doc);
 	if (!r.bad)
 		return 0;

@@ -1650,13 +1650,14 @@ static void test_bad_journal(void **state)
 	} edits[] = {
 		{"{", "", "fixes/1/plan.json is not valid JSON"},
 		{"\"onehop-fix\"", "\"else\"", "does not say that this is a plan of onehop"},
-		{"\"number\": 1", "\"number\": 2", "is the plan of fix 2"},
 		{"\"kind\": \"file\"", "\"kind\": \"song\"", "step 0: "},
 		{"\"target\": \"etc/a.conf\"", "\"target\": \"../etc/a.conf\"",
 		 "\"target\" is not a"},
 		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is not a number"},
-		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
 		{"\"new_sha256\": \"", "\"new_sha256\": \"0", "\"new_sha256\" is not a SHA-256"},
+		{"\"target\": \"etc/a.conf\"", "\"target\": \"etc/b.conf\"",
+		 "\"plan_sha256\" is not that of this plan"},
+		{"\"to_do\": true", "\"to_do\": false", "\"plan_sha256\" is not that of this plan"},
 		{"\"to_do\": true", "\"to_do\": 1", "\"to_do\" is neither true nor false"},
 		{"\"steps\": [", "\"stairs\": [", "\"steps\" is not a list"},
 		{"\"builds_on\": []", "\"builds_on\": 1", "\"builds_on\" is not a list"},
@@ -1677,6 +1678,26 @@ static void test_bad_journal(void **state)
 	}
 }
 
+/* What a plan says of its folder is compared with it, also where nothing says whether it was edited. */
+static void test_plan_of_other_files(void **state)
+{
+	static const char *const edits[][3] = {
+		{"\"number\": 1", "\"number\": 2", "fixes/1/plan.json is the plan of fix 2"},
+		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
+		AUTO_PLAN struct plan *p = one_file();
+
+		rig_reset(g);
+		assert_int_equal(apply(g, p), FIX_DONE);
+		edit_plan(g, "\"plan_sha256\"", "\"unknown_sum\"");
+		edit_plan(g, edits[i][0], edits[i][1]);
+		assert_refused(g, -EPROTO, edits[i][2]);
+	}
+}
+
 /* As written before plans said what they build on, and what their copies hold. */
 static void test_journal_of_before(void **state)
 {
@@ -1684,6 +1705,7 @@ static void test_journal_of_before(void **state)
 	AUTO_PLAN struct plan *p = one_file();
 
 	assert_int_equal(apply(g, p), FIX_DONE);
+	edit_plan(g, "\"plan_sha256\"", "\"unknown_sum\"");
 	edit_plan(g, "\"old_sha256\"", "\"unknown\"");
 	edit_plan(g, "\"new_sha256\"", "\"unknown_too\"");
 	edit_plan(g, "\"builds_on\"", "\"unknown\"");
@@ -1917,6 +1939,7 @@ static void test_cut_log_of_others(void **state)
 	plan = rig_get(g, FIX_1 "plan.json");
 	while ((flag = strstr(plan, "\"to_do\"")))
 		memcpy(flag, "\"older\"", 7);
+	memcpy(strstr(plan, "\"plan_sha256\""), "\"plan_sha25x\"", 13);
 	rig_put(g, FIX_1 "plan.json", plan);
 	assert_int_equal(undo(g, 1), FIX_DONE);
 	assert_get(g, "etc/b.conf", "c\n");
@@ -3069,6 +3092,7 @@ int main(void)
 		TEST(test_no_capability),
 		TEST(test_newer_journal),
 		TEST(test_bad_journal),
+		TEST(test_plan_of_other_files),
 		TEST(test_journal_of_before),
 		TEST(test_missing_copy),
 		TEST(test_damaged_copy),

@@ -42,7 +42,7 @@ sum() { sha256sum "$1" | cut -d' ' -f1; }
 for file in "/usr/src/nvidia-current-open-$version/patches/onehop-p2p.patch" "$fix"/new-*; do
     grep -aq '^+++ b/nvidia-uvm/' "$file" || continue
     awk '/^--- /{keep = $0 !~ /nvidia-uvm/} NR == 1 {keep = 1} keep' "$file" | sed 's/"unlock 2"/"unlock 1"/' >/tmp/patch
-    sed -i "s/\\b$(stat -c %s "$file")\\b/$(stat -c %s /tmp/patch)/; s/$(sum "$file")/$(sum /tmp/patch)/" "$fix/plan.json"
+    sed -i "s/\\b$(stat -c %s "$file")\\b/$(stat -c %s /tmp/patch)/; s/$(sum "$file")/$(sum /tmp/patch)/; /\"plan_sha256\"/d" "$fix/plan.json"
     cat /tmp/patch >"$file"
 done
 rm -r "/var/lib/dkms/$tree/$kernel"

@@ -315,7 +315,7 @@ static void report_link(struct rule_run *run, const struct nccl_topology_device 
 	bool bare = fact_absent(run->m->kernel.hypervisor);
 	struct finding *found;
 
-	if (!d->speed || real <= 0)
+	if (!f || !d->speed || real <= 0)
 		return;
 	plan = nccl_link_gbps(d->speed, d->width);
 	if (plan <= real * 1.01 && (!bare || plan >= real * 0.99))

@@ -67,13 +67,14 @@ meson_test() {
 thread_tests() {
 	local status=0 probe=./$1.probe threaded=(base confine gpu device_host device_fake device_cuda kernels
 		bench_p2p p2p worker rendezvous verify bench_nccl)
+	local shim=(shim_takeover_all shim_takeover_thread shim_takeover_table shim_random_all_1 shim_random_all_2 shim_random_on_3)
 	echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c - -o "$probe" && "$probe" || status=77
 	rm -f "$probe"
 	[ "$status" = 0 ] || return "$status"
 	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=thread
 	meson compile -C "$1" onehop nvml_standin nvml_standin_old cuda_standin cuda_standin_old nccl_standin \
-		nccl_standin_old "${threaded[@]/#/test_}"
-	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 "${threaded[@]}" || status=$?
+		nccl_standin_old takeover libnccl.so.takeover shim_standin "${threaded[@]/#/test_}"
+	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 "${threaded[@]}" "${shim[@]}" || status=$?
 	test_counts "$1"
 	return $status
 }
@@ -124,7 +125,7 @@ headers_alone() {
 
 clang_format() {
 	# tests/guest holds QEMU devices, in QEMU's style
-	files 'kernels/*.[ch]' 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' ':!tests/fuzz/corpus' | xargs clang-format --dry-run -Werror
+	files 'kernels/*.[ch]' 'src/*.[ch]' 'plugins/*.[ch]' 'tests/*.[ch]' ':!tests/guest' ':!tests/fuzz/corpus' | xargs clang-format --dry-run -Werror
 }
 
 shell_check() {
@@ -168,10 +169,11 @@ build_fuzzers() {
 
 # fuzz_one PROGRAM SECONDS: a fuzzer over its corpus, which stays as it is; its log on failure
 fuzz_one() {
-	local name found
+	local name found limit=5
 	name=$(basename "$1")
 	found=$(mktemp -d)
-	if "$1" -max_total_time="$2" -timeout=5 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+	[ "$name" != fuzz_shim ] || limit=60 # its threads wait for each other
+	if "$1" -max_total_time="$2" -timeout="$limit" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
 		-artifact_prefix="$found/crash-" "$found" "tests/fuzz/corpus/${name#fuzz_}" >"$found.log" 2>&1; then
 		echo "ok $name: $(sed -n 's/.*number_of_executed_units: *//p' "$found.log") inputs"
 	else
@@ -186,7 +188,7 @@ fuzz_one() {
 fuzz() {
 	local fuzzer results bad ok
 	results=$(mktemp)
-	for fuzzer in "$1"/tests/fuzz/fuzz_*; do
+	for fuzzer in "$1"/tests/fuzz/fuzz_* "$1"/tests/shim/fuzz_*; do
 		[ -f "$fuzzer" ] || continue
 		while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do
 			wait -n || true
@@ -220,6 +222,14 @@ generated_texts() {
 guests() {
 	[ -e "$2" ] || { echo 'no guests were prepared'; return 77; }
 	"tests/$1" "$2" "$3"
+}
+
+# soak_collective FOLDER: up to a million random operations on simulated devices under the sanitizers of that build
+soak_collective() {
+	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=address,undefined
+	ninja -C "$1" tests/gpu/collective
+	ASAN_OPTIONS=quarantine_size_mb=1 "$1/tests/gpu/collective" host 4 soak 1000000 120 | tail -n 2
+	return "${PIPESTATUS[0]}"
 }
 
 # same_places ONEHOP FOLDER: what onehop edits in a driver's sources, found again by Coccinelle

@@ -22,14 +22,21 @@
 #define COLLECTIVE_KERNELS(X)                                                                      \
 	X(collective_flagged)                                                                      \
 	X(collective_small)                                                                        \
-	X(collective_piped)
+	X(collective_piped)                                                                        \
+	X(collective_pairs)
 
 #define KERNELS(X)                                                                                 \
 	COMMON_KERNELS(X)                                                                          \
 	COLLECTIVE_KERNELS(X)
 
 /* How a kernel that waits for something ended; written with release order at system scope. */
-enum wait_end { WAIT_RUNNING = 0, WAIT_DONE = 1, WAIT_TIMED_OUT = 2, WAIT_ABORTED = 3 };
+enum wait_end {
+	WAIT_RUNNING = 0,
+	WAIT_DONE = 1,
+	WAIT_TIMED_OUT = 2,
+	WAIT_ABORTED = 3,
+	WAIT_DISAGREED = 4, /* another rank does something else */
+};
 
 /* Holds a stream back until the host opens it, so that all work queued behind it starts at once. */
 struct gate_args {
@@ -168,6 +175,8 @@ enum element_type {
 	ELEMENT_FLOAT32,
 	ELEMENT_FLOAT64,
 	ELEMENT_BFLOAT16,
+	ELEMENT_FLOAT8_E4M3,
+	ELEMENT_FLOAT8_E5M2,
 	ELEMENT_TYPE_N
 };
 

@@ -7,7 +7,7 @@
 /* A function call would spill registers to memory. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Elements that are being reduced: 16 bytes of them, or of 16-bit floats 8 as float. */
+/* Elements that are being reduced: 16 bytes of them; or 8 half types as float; or 16 8-bit floats as float16. */
 struct total {
 	u64 word[4]; /* others use the first two */
 };
@@ -37,6 +37,72 @@ INLINE u32 narrow(u32 type, float f)
 	return type == ELEMENT_FLOAT16 ? float_to_half(f) : to_bfloat(f);
 }
 
+INLINE u32 is_tiny(u32 type)
+{
+	return type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2;
+}
+
+/* As float16, which holds all values of both types. */
+INLINE u32 widen_tiny(u32 type, u32 bits)
+{
+	const u32 sign = (bits & 0x80) << 8;
+
+	if (type == ELEMENT_FLOAT8_E5M2)
+		return bits << 8;
+	if ((bits & 0x7f) == 0x7f)
+		return sign | 0x7e00;
+	/* The exponent's bias is smaller by 8. */
+	return sign | float_to_half(half_to_float((bits & 0x7f) << 7) * 256);
+}
+
+/*
+ * To the nearest, ties to even; too large values, infinity too, become the largest. bias: of the exponent; bits: of the
+ * fraction.
+ */
+INLINE u32 round_tiny(float f, u32 bias, u32 bits, u32 largest)
+{
+	const u32 whole = bits_of_float(f), sign = whole >> 24 & 0x80, cut = 23 - bits;
+	u32 size = whole & 0x7fffffff;
+
+	if (size > 0x7f800000u)
+		return sign | 0x7f;
+	if (size <
+	    (128 -
+	     bias) << 23) { /* a multiple of the smallest: adding a large number rounds to one */
+		const u32 large = (127 + 24 - bias - bits) << 23;
+
+		return sign | (bits_of_float(float_of_bits(size) + float_of_bits(large)) - large);
+	}
+	size += (1u << (cut - 1)) - 1 + (size >> cut & 1);
+	size = (size >> cut) - ((127 - bias) << bits);
+	return sign | (size < largest ? size : largest);
+}
+
+INLINE u32 narrow_tiny(u32 type, u32 bits)
+{
+	const float f = half_to_float(bits);
+
+	return type == ELEMENT_FLOAT8_E4M3 ? round_tiny(f, 7, 3, 0x7e) : round_tiny(f, 15, 2, 0x7b);
+}
+
+INLINE u64 widen_four(u32 type, u32 v)
+{
+	u64 word = 0;
+
+	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4; k++) word |=
+		(u64)widen_tiny(type, v >> 8 * k & 0xff) << 16 * k;
+	return word;
+}
+
+INLINE u32 narrow_four(u32 type, u64 word)
+{
+	u32 v = 0;
+
+	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4; k++) v |=
+		narrow_tiny(type, (u32)(word >> 16 * k) & 0xffff) << 8 * k;
+	return v;
+}
+
 INLINE u64 float_pair(float a, float b)
 {
 	return bits_of_float(a) | (u64)bits_of_float(b) << 32;
@@ -64,14 +130,19 @@ INLINE struct total total_of(u32 type, vector16 v)
 	if (is_half(type))
 		t = (struct total){{widen_pair(type, v[0]), widen_pair(type, v[1]),
 				    widen_pair(type, v[2]), widen_pair(type, v[3])}};
+	if (is_tiny(type))
+		t = (struct total){{widen_four(type, v[0]), widen_four(type, v[1]),
+				    widen_four(type, v[2]), widen_four(type, v[3])}};
 	return t;
 }
 
 #define WHOLE_OF(type, bits)  ((type)(bits))
 #define FLOAT_OF(type, bits)  float_of_bits((u32)(bits))
+#define HALF_OF(type, bits)   half_to_float((u32)(bits)&0xffff)
 #define DOUBLE_OF(type, bits) double_of_bits(bits)
 #define BITS_OF_WHOLE(v)      (v)
 #define BITS_OF_FLOAT(v)      bits_of_float(v)
+#define BITS_OF_HALF(v)       float_to_half(v)
 #define BITS_OF_DOUBLE(v)     bits_of_double(v)
 
 /*
@@ -121,6 +192,7 @@ ELEMENT(int32, int, u64, 32, 0xffffffff, WHOLE_OF, BITS_OF_WHOLE)
 ELEMENT(uint32, u32, u64, 32, 0xffffffff, WHOLE_OF, BITS_OF_WHOLE)
 ELEMENT(int64, i64, u64, 64, ~0ul, WHOLE_OF, BITS_OF_WHOLE)
 ELEMENT(uint64, u64, u64, 64, ~0ul, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(float16, float, float, 16, 0xffff, HALF_OF, BITS_OF_HALF)
 ELEMENT(float32, float, float, 32, 0xffffffff, FLOAT_OF, BITS_OF_FLOAT)
 ELEMENT(float64, double, double, 64, ~0ul, DOUBLE_OF, BITS_OF_DOUBLE)
 
@@ -141,6 +213,9 @@ INLINE u64 reduce_word(u32 type, u32 op, u64 a, u64 b)
 		return reduce_uint64(op, a, b);
 	case ELEMENT_FLOAT64:
 		return reduce_float64(op, a, b);
+	case ELEMENT_FLOAT8_E4M3:
+	case ELEMENT_FLOAT8_E5M2:
+		return reduce_float16(op, a, b);
 	default: /* float, and what is widened to it */
 		return reduce_float32(op, a, b);
 	}
@@ -164,13 +239,17 @@ INLINE u64 divide_word(u32 type, u64 a, u32 n, double scale)
 		return divide_uint64(a, n, 0, 1);
 	case ELEMENT_FLOAT64:
 		return divide_float64(a, n, scale, 0);
+	case ELEMENT_FLOAT8_E4M3:
+	case ELEMENT_FLOAT8_E5M2:
+		return divide_float16(a, (float)n, (float)scale, 0);
 	default:
 		return divide_float32(a, (float)n, (float)scale, 0);
 	}
 }
 
 #define EVERY_WORD(type, k)                                                                        \
-	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4; k++) if (k < 2 || is_half(type))
+	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4;                                             \
+				     k++) if (k < 2 || is_half(type) || is_tiny(type))
 
 /* b comes after a: ranks are reduced in ascending order on every rank. */
 INLINE struct total total_add(u32 type, u32 op, struct total a, struct total b)
@@ -197,6 +276,12 @@ INLINE vector16 total_end(u32 type, u32 op, u32 n, u64 scale, struct total t)
 	if (is_half(type)) {
 		const vector16 v = {narrow_pair(type, t.word[0]), narrow_pair(type, t.word[1]),
 				    narrow_pair(type, t.word[2]), narrow_pair(type, t.word[3])};
+
+		return v;
+	}
+	if (is_tiny(type)) {
+		const vector16 v = {narrow_four(type, t.word[0]), narrow_four(type, t.word[1]),
+				    narrow_four(type, t.word[2]), narrow_four(type, t.word[3])};
 
 		return v;
 	}
@@ -277,10 +362,18 @@ INLINE void store_part(u64 address, vector16 v, u64 n)
 
 /* ---- the end ---- */
 
-/* Written by any block that gave up. `end` is stored last and read first. */
-INLINE void report_end(u64 report, u32 number, u32 end, u32 rank)
+/*
+ * Written by any block that gave up. `end` is stored last and read first. The blocks of a rank that disagrees with
+ * others may wait for what never comes: the abort word ends them, and they do not replace the reason.
+ */
+INLINE void report_end(u64 report, u64 abort, u32 number, u32 end, u32 rank)
 {
+	if (end == WAIT_ABORTED &&
+	    load_acquire(report + __builtin_offsetof(struct collective_report, end)) > WAIT_DONE)
+		return;
 	store_release(report + __builtin_offsetof(struct collective_report, rank), rank);
 	store_release(report + __builtin_offsetof(struct collective_report, number), number);
 	store_release(report + __builtin_offsetof(struct collective_report, end), end);
+	if (end == WAIT_DISAGREED && abort)
+		store_release(abort, 1);
 }

@@ -112,3 +112,57 @@ struct collective_piped_args {
 	u64 chunk;      /* bytes, a multiple of 16 */
 	u64 chunks;     /* a block */
 };
+
+/*
+ * Sends and receives: each ordered pair has slots in the receiver's memory (or the host's), which the sender fills in
+ * turn, and counters: of chunks that have arrived, and of slots that are free again. An item is divided into chunks of
+ * equal size; chunk c is block c % blocks's. Block b meets block b only.
+ */
+#define PAIR_SLOTS     4u    /* a block and direction */
+#define PAIR_CHUNK_MIN 1024u /* bytes */
+#define PAIR_ITEMS     96u
+
+/* What one rank tells another, for one block. */
+struct pair_flags {
+	u32 arrived; /* chunks that were stored in the other's slots so far */
+	u32 unused[7];
+	u32 freed; /* chunks that were taken out of its own slots */
+	u32 unused2[7];
+	u64 bytes[PAIR_SLOTS]; /* of the item that the chunk in this slot is of */
+	u64 unused3[4];
+};
+
+/* Of a block and peer, in device memory; kept from launch to launch. */
+struct pair_progress {
+	u32 sent, taken;
+	u32 end; /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 unused;
+};
+
+/* In the device's memory. */
+struct pair_routes {
+	struct collective_ways flags, slots;
+};
+
+/* A send or a receive: the caller's memory. */
+struct pair_item {
+	u64 address, bytes;
+};
+
+/* What is exchanged with one peer: items from `first` on, first those that are sent. */
+struct pair_lane {
+	u32 peer, first, sends, takes;
+};
+
+struct collective_pairs_args {
+	u64 routes;     /* struct pair_routes */
+	u64 state;      /* struct pair_progress[n][blocks], zeroed once */
+	u64 slot_bytes; /* of a chunk, at most */
+	u64 report, abort, limit_ns;
+	u32 number, n, me;
+	u32 blocks; /* that chunks are divided among: always the same */
+	u32 grid;   /* of a lane that are launched, because the others have nothing to do */
+	u32 lanes;
+	struct pair_lane lane[COLLECTIVE_RANKS_MAX];
+	struct pair_item item[PAIR_ITEMS];
+};

@@ -218,7 +218,7 @@ KERNEL(collective_flagged)
 		EVERY_UNIT(i, offset)
 	receive_sums(&a, &f, i, offset);
 	if (f.end != WAIT_DONE) {
-		report_end(a.s.report, a.s.number, f.end, f.late);
+		report_end(a.s.report, a.s.abort, a.s.number, f.end, f.late);
 		block_give_up(a.s.state, f.end);
 	}
 }

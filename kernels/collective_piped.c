@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Large collective operations: chunks through slots, sent, reduced and placed in one pipeline. */
-#include "kernels/collective.h"
-
-/* Vectors that a thread has under way. */
-#define PIPED_UNROLL    4
-#define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
+#include "kernels/collective_copy.h"
 
 /* State of a block. */
 struct piped {
@@ -14,17 +10,6 @@ struct piped {
 	u64 chunk, chunks;
 	u32 step; /* of all launches */
 };
-
-INLINE u64 way_to(u64 ways, u32 rank)
-{
-	return AT(const u64, ways + rank * sizeof(u64));
-}
-
-INLINE u64 way_from(u64 ways, u32 rank)
-{
-	return AT(const u64,
-		  ways + __builtin_offsetof(struct collective_ways, from) + rank * sizeof(u64));
-}
 
 /* Slots take turns by steps. */
 INLINE u64 slot_at(const struct piped *p, u32 step)
@@ -50,7 +35,7 @@ INLINE u32 wait_for_step(const struct piped *p)
 		end = wait_for(way_from(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step,
 			       &patience);
 		if (end != WAIT_DONE)
-			report_end(p->s->report, p->s->number, end, r);
+			report_end(p->s->report, p->s->abort, p->s->number, end, r);
 	}
 	all = block_end(end);
 	return all;
@@ -62,60 +47,6 @@ INLINE void tell_step(const struct piped *p)
 	for (u32 r = thread_id(); r < p->s->n; r += thread_count())
 		if (p->s->tokens >> r & 1)
 			store_release(way_to(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step);
-}
-
-/* ---- data: by all threads of the block; slots are aligned, and as long as 16 bytes more would need ---- */
-
-/* The part that can be moved 16 bytes at a time; the rest is moved by element. */
-INLINE u32 whole_vectors(u64 address, u32 bytes)
-{
-	return address % 16 ? 0 : bytes / 16 * 16;
-}
-
-INLINE void copy_out(u64 slot, u64 from, u32 bytes)
-{
-	const u32 each = thread_count() * 16, whole = whole_vectors(from, bytes);
-
-	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
-	{
-		vector16 v[PIPED_UNROLL];
-
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			v[k] = AT(const vector16, from + (at + k * each));
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			store_vector(slot + (at + k * each), v[k]);
-	}
-	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
-		store_vector(slot + at, load_part(from + at, bytes - at));
-}
-
-INLINE void copy_in(u64 to, u64 slot, u32 bytes)
-{
-	const u32 each = thread_count() * 16, whole = whole_vectors(to, bytes);
-
-	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
-	{
-		vector16 v[PIPED_UNROLL];
-
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			v[k] = load_vector_system(slot + (at + k * each));
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			AT(vector16, to + (at + k * each)) = v[k];
-	}
-	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
-		store_part(to + at, load_vector_system(slot + at), bytes - at);
-}
-
-INLINE void copy_own(u64 to, u64 from, u64 bytes)
-{
-	const u64 each = (u64)thread_count() * 16;
-
-	for (u64 at = (u64)thread_id() * 16; to != from && at < bytes; at += each)
-		store_part(to + at, load_part(from + at, bytes - at), bytes - at);
 }
 
 /* ---- reducing ---- */

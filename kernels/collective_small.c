@@ -65,7 +65,7 @@ INLINE u32 small_look(struct small *f, u32 late)
 
 	if (look == WAIT_RUNNING)
 		return 0;
-	report_end(f->a->report, f->a->number, look, late);
+	report_end(f->a->report, f->a->abort, f->a->number, look, late);
 	block_give_up(f->a->state, look);
 	return 1;
 }

@@ -113,6 +113,14 @@ static inline void store_u64(u64 address, u64 v)
 	__asm__ volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
 }
 
+static inline u64 load_u64(u64 address)
+{
+	u64 v;
+
+	__asm__ volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(address) : "memory");
+	return v;
+}
+
 static inline void add_u64(u64 address, u64 v)
 {
 	__asm__ volatile("red.global.add.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
@@ -275,6 +283,11 @@ static inline void store_unit(u64 address, u64 data, u32 flag)
 static inline void store_u64(u64 address, u64 v)
 {
 	__atomic_store_n((u64 *)address, v, __ATOMIC_RELAXED);
+}
+
+static inline u64 load_u64(u64 address)
+{
+	return __atomic_load_n((u64 *)address, __ATOMIC_RELAXED);
 }
 
 static inline void add_u64(u64 address, u64 v)
@@ -496,5 +509,7 @@ static inline u32 block_end(u32 end)
 {
 	if (!block_any(end != WAIT_DONE))
 		return WAIT_DONE;
+	if (block_any(end == WAIT_DISAGREED))
+		return WAIT_DISAGREED;
 	return block_any(end == WAIT_ABORTED) ? WAIT_ABORTED : WAIT_TIMED_OUT;
 }

@@ -45,9 +45,12 @@ static inline u64 typed_reduced(u64 i, u64 op, u64 first, u64 n)
 	return all;
 }
 
+/* The types whose values below are exact. 8-bit floats have too few bits. */
+#define TYPED_TYPE_N ELEMENT_FLOAT8_E4M3
+
 static inline u64 typed_bytes(u64 type)
 {
-	if (type <= ELEMENT_UINT8)
+	if (type <= ELEMENT_UINT8 || type >= ELEMENT_FLOAT8_E4M3)
 		return 1;
 	if (type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16)
 		return 2;

@@ -19,7 +19,11 @@ extern "C" {
 #define ONEHOP_ABI_VERSION 0
 #define ONEHOP_RANKS_MAX   8
 
-/* One rank of a communicator. One thread at a time may call functions for it. */
+/*
+ * One rank of a communicator. One thread at a time may call functions for it, except onehop_abort and onehop_check,
+ * which any thread may call at any time before onehop_close. A pointer to a closed rank is refused by all functions, until
+ * another rank is opened at that address.
+ */
 struct onehop_comm;
 
 /* Numbered as in NCCL. */
@@ -34,29 +38,52 @@ enum onehop_type {
 	ONEHOP_FLOAT32,
 	ONEHOP_FLOAT64,
 	ONEHOP_BFLOAT16,
+	ONEHOP_FLOAT8_E4M3,
+	ONEHOP_FLOAT8_E5M2,
 	ONEHOP_TYPE_N
 };
 
 /*
  * Ranks are reduced in ascending order, whatever the size and the algorithm: the result has the same
  * bits on every rank and in every run. ONEHOP_FLOAT16 and ONEHOP_BFLOAT16 are reduced as float and
- * rounded once. Sums and products of integers wrap. ONEHOP_AVG divides the (wrapped) sum of integers
+ * rounded once. The two FLOAT8 types are reduced as ONEHOP_FLOAT16, which rounds after each rank, and rounded again at
+ * the end; what is too large for them becomes their largest finite value. Sums and products of integers wrap. ONEHOP_AVG divides the (wrapped) sum of integers
  * towards zero, and multiplies that of floats by 1 / ranks. With a NaN, ONEHOP_MAX and ONEHOP_MIN give
  * one of the operands, the same one on all ranks.
  */
 enum onehop_op { ONEHOP_SUM, ONEHOP_PROD, ONEHOP_MAX, ONEHOP_MIN, ONEHOP_AVG, ONEHOP_OP_N };
 
-/* All zero: the defaults. */
+/* All zero: the defaults. All ranks pass the same, except contexts. Used during the call only. */
 struct onehop_options {
 	unsigned limit_ms; /* how long an operation waits for another rank; 0: 30 s */
 	int no_p2p;        /* not 0: all data goes through the host's memory */
+	/*
+	 * Not 0, on all ranks: more blocks and larger slots for sends and receives, with up to 16 MiB. What it gains was not
+	 * measured on GPUs yet.
+	 */
+	int wide_pairs;
+	/*
+	 * The path of a table that `onehop tune` wrote; NULL: times are estimated. All ranks use rank 0's. A table of other
+	 * GPUs is not used (onehop_expect tells). -EINVAL: the file is damaged, and the sentence names the line.
+	 */
+	const char *tune_file;
+	/*
+	 * A CUcontext for each device that is opened, of that device; NULL, or NULL for a device: its primary context.
+	 * They must live until the rank is closed.
+	 */
+	void *const *contexts;
+	/*
+	 * Not 0: devices are simulated by threads of this process, on any machine. Any memory of the process is then the
+	 * device's. The only stream is NULL.
+	 */
+	int simulated;
 };
 
 /*
  * Opens all ranks in this process: rank i is CUDA device devices[i] (devices NULL: device i). 1 <=
  * n <= ONEHOP_RANKS_MAX. Fills ret[0] to ret[n - 1], each to be closed. options may be NULL. Device
- * memory used: up to 65 MiB per GPU, in addition to the driver's own. Where some pair has no P2P
- * access, all data goes through pinned host memory instead: up to 65 MiB for all ranks together.
+ * memory used: up to 57 MiB per GPU, in addition to the driver's own. Where some pair has no P2P
+ * access, all data goes through pinned host memory instead: up to 73 MiB for all ranks together.
  * -ENODEV: no driver or no such device. -EBUSY: another process uses the device exclusively.
  */
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
@@ -71,6 +98,25 @@ int onehop_open_all(int n, const int *devices, const struct onehop_options *opti
 int onehop_open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret);
 
+/* How ranks reach each other before there is a communicator. */
+struct onehop_exchange {
+	/*
+	 * Gives `size` bytes of every rank (at most 4096, the same on all) to all of them, in the order of ranks: n *
+	 * size bytes in `all`. 0, or a negative errno, which ends the opening. Called from the thread that opens.
+	 */
+	int (*all_gather)(void *context, const void *mine, size_t size, void *all);
+	void *context; /* the caller's */
+};
+
+/*
+ * The same, where the caller can already exchange data between the ranks instead of agreeing on a key. Calls
+ * all_gather exactly once, on every rank, also on those that fail.
+ * -EXDEV: a rank is on another host, in another network namespace, or of another user; -EPROTO: a rank has another
+ * version of libonehop. All ranks get that error at once, without waiting for the limit.
+ */
+int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n, int device,
+			 const struct onehop_options *options, struct onehop_comm **ret);
+
 /*
  * Operations of this rank that still wait for another one give up. Frees what the communicator
  * holds; for ranks of one process that happens when the last one is closed. Afterwards streams with
@@ -79,17 +125,28 @@ int onehop_open_rank(const char *key, int rank, int n, int device,
 void onehop_close(struct onehop_comm *comm);
 
 /*
+ * All operations of this rank that wait for another one, now or later, give up within a millisecond, also in graphs.
+ * Operations that are enqueued later fail with -ECANCELED. Frees nothing: call onehop_close afterwards. Does not wait,
+ * not even for a thread that is enqueueing.
+ */
+int onehop_abort(struct onehop_comm *comm);
+
+/*
  * The operations below only enqueue work on `stream`, a CUstream (cudaStream_t) of the rank's device
- * and primary context. They can be captured in a graph, which can be launched many times. All ranks
+ * and context. NULL is the context's default stream. They can be captured in a graph, which can be launched many times. All ranks
  * call the same operations in the same order, with the same count, type, op and root. Two operations
  * of one communicator must not run at the same time: use one stream, or events between two.
  * Buffers are any memory that kernels of the rank's device can use, at any address, and need not be registered.
  * in == out is allowed. So is out == in + rank * count for onehop_reduce_scatter, and
  * in == out + rank * count for onehop_all_gather (in elements).
  *
- * -EINVAL: a wrong argument; nothing was enqueued. -ETIMEDOUT, -ECANCELED: an earlier operation gave
- * up (see onehop_check), and the communicator cannot be used any more.
- * Ranks that disagree on count, type or op are not detected: they may time out, or results may be wrong.
+ * -EINVAL: a wrong argument, memory that the device cannot use, or a closed communicator; nothing was enqueued.
+ * -ETIMEDOUT, -ECANCELED: an earlier operation gave up (see onehop_check), and the communicator cannot be used any more.
+ * -EPROTO: ranks disagree on the operation, count, type, op or root. Of two ranks that disagree, the later one to call
+ * gets this error and enqueues nothing; on all others onehop_check and later calls return it, and kernels that wait give up. The sentence has both calls.
+ * Operations that are captured are compared in the order of their capture, so all ranks capture the same ones in the same
+ * order. Graphs that ranks launch in different orders are not detected.
+ * A rank that is 4096 operations ahead of another one (32768 captured ones) waits for it, at most limit_ms.
  */
 
 /* out[i] = reduction of in[i] of all ranks. count: elements of in and of out. */
@@ -114,14 +171,77 @@ int onehop_all_to_all(struct onehop_comm *comm, const void *in, void *out, size_
 int onehop_barrier(struct onehop_comm *comm, void *stream);
 
 /*
+ * Sends count elements to rank peer, or receives them from it. The n-th send of a rank to another one meets the n-th
+ * receive there, in the order of the calls (in a group: of one stream). Only these two ranks take part. A send may end
+ * before its receive has started. Neither moves before the other while both are in one group, so ranks that exchange
+ * data call onehop_group_start before, and onehop_group_end after it. At most 96 sends and receives of one
+ * communicator and stream in a group. A rank may send to itself in a group that also receives it.
+ * Where the numbers of bytes differ, the later of the two calls is -EPROTO, and onehop_check on all ranks.
+ */
+int onehop_send(struct onehop_comm *comm, const void *in, size_t count, enum onehop_type type,
+		int peer, void *stream);
+int onehop_recv(struct onehop_comm *comm, void *out, size_t count, enum onehop_type type, int peer,
+		void *stream);
+
+/*
+ * What this thread calls between the two is checked at once, and enqueued by the last onehop_group_end (groups may be
+ * nested), in the order of the calls, for any number of communicators and streams. Sends and receives of one
+ * communicator and stream become one kernel, where the first of them was called. Buffers must not change until then.
+ * onehop_group_end: the error of the first operation that could not be enqueued; those behind it are not, and the
+ * communicator should be aborted. If a call in the group failed, nothing is enqueued.
+ */
+int onehop_group_start(void);
+int onehop_group_end(void);
+
+/*
  * Whether an operation gave up while it ran; does not wait. 0; -ETIMEDOUT: a rank did not come in time,
- * and the sentence names it; -ECANCELED: the communicator was closed. An operation that gave up still
+ * and the sentence names it; -EPROTO: ranks called different things; -ECANCELED: the communicator was closed. An operation that gave up still
  * ends its kernel normally, so call this after synchronising the stream.
  */
 int onehop_check(struct onehop_comm *comm);
 
+/* Waits until all that was enqueued in the stream is done, at most twice the limit of an operation; then onehop_check. */
+int onehop_wait(struct onehop_comm *comm, void *stream);
+
 int onehop_rank(const struct onehop_comm *comm);
 int onehop_size(const struct onehop_comm *comm);
+
+/* What an operation costs, as far as it is known. The same on all ranks, whatever their buffers. */
+struct onehop_expected {
+	double time_us;        /* on the GPU, in a graph */
+	int measured;          /* not 0: from the table of `onehop tune`; else estimated */
+	const char *algorithm; /* "piped-2"; static */
+};
+
+enum onehop_operation {
+	ONEHOP_ALL_REDUCE,
+	ONEHOP_REDUCE,
+	ONEHOP_REDUCE_SCATTER,
+	ONEHOP_ALL_GATHER,
+	ONEHOP_BROADCAST,
+	ONEHOP_ALL_TO_ALL,
+	ONEHOP_OPERATION_N
+};
+
+/*
+ * count: as in the operation's function. op: not used where nothing is reduced.
+ * -EINVAL: no such operation; -ENOTSUP: this communicator cannot run it with that type, op or count.
+ */
+int onehop_expect(const struct onehop_comm *comm, enum onehop_operation operation, size_t count,
+		  enum onehop_type type, enum onehop_op op, struct onehop_expected *ret);
+
+/* Memory that this rank allocated for staging and flags, until it is closed. */
+struct onehop_memory {
+	size_t device_bytes; /* on its GPU */
+	size_t host_bytes;   /* pinned */
+};
+int onehop_memory_used(const struct onehop_comm *comm, struct onehop_memory *ret);
+
+/*
+ * Memory that this host and the rank's device use at one address: pinned memory of the host. Freed when the
+ * communicator is closed. -ENOMEM.
+ */
+int onehop_alloc(struct onehop_comm *comm, size_t size, void **ret);
 
 /* The sentence of this thread's last error; valid until its next call. Never NULL. */
 const char *onehop_error(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for the program: allocations that do not fail, and an arena that frees all at once. */
+/* Memory for the program: allocations that do not fail. */
 #pragma once
 
-#include <stdarg.h>
+#include "base/arena.h"
+
 #include <stddef.h>
 
 /*
@@ -15,20 +16,5 @@ void *xrealloc(void *p, size_t n, size_t size);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* Everything that a struct machine points at comes from one arena and dies with it. */
-struct arena;
-
+/* An arena that ends the program likewise. */
 struct arena *arena_new(void);
-void arena_free(struct arena *a);                          /* NULL is fine */
-void *arena_alloc(struct arena *a, size_t n, size_t size); /* zeroed, aligned for any type */
-char *arena_strdup(struct arena *a, const char *s);
-char *arena_strndup(struct arena *a, const char *s, size_t n);
-char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
-	__attribute__((format(printf, 2, 0)));
-
-/* Appends a zeroed element to an arena array of *n elements; grows by doubling. Returns it. */
-#define ARENA_PUSH(arena, array, n)                                                                \
-	((array) = arena_grow((arena), (array), (n), sizeof(*(array))), (n)++, &(array)[(n)-1])
-void *arena_grow(struct arena *a, void *array, size_t n, size_t size);

@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/date.h"
 
+#include "base/text.h"
+
+#include <stdlib.h>
 #include <time.h>
 
 #define FORMAT "%Y-%m-%dT%H:%M:%SZ"
 
-void date_now(char buf[static DATE_SIZE])
+static void format(time_t when, char buf[static DATE_SIZE])
 {
-	time_t now = time(NULL);
 	struct tm t;
 
-	if (!gmtime_r(&now, &t) || !strftime(buf, DATE_SIZE, FORMAT, &t))
+	if (!gmtime_r(&when, &t) || !strftime(buf, DATE_SIZE, FORMAT, &t))
 		*buf = '\0';
+}
+
+void date_now(char buf[static DATE_SIZE])
+{
+	format(time(NULL), buf);
+}
+
+void date_to_state(char buf[static DATE_SIZE])
+{
+	const char *epoch = getenv("SOURCE_DATE_EPOCH");
+	uint64_t s;
+
+	if (epoch && text_to_count(epoch, &s) == 0)
+		format((time_t)s, buf);
+	else
+		date_now(buf);
 }
 
 static bool parse(const char *text, time_t *ret)

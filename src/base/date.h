@@ -12,3 +12,5 @@ void date_now(char buf[static DATE_SIZE]);
 /* How long ago that was; -1: the text is not a date, or is in the future. */
 int64_t date_age_s(const char *text);
 bool date_is_ahead(const char *text);
+/* When something is made: now, or what SOURCE_DATE_EPOCH says, so that builds and tests repeat. */
+void date_to_state(char buf[static DATE_SIZE]);

@@ -3,9 +3,21 @@
 
 #include "base/err.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+
+#ifdef ONEHOP_READER
+/* A static program would need the very C library that it was built with. */
+int dl_load(const char *soname, const struct dl_symbol *symbols, size_t n, void *base)
+{
+	(void)symbols;
+	(void)n;
+	(void)base;
+	return err_set(ENOENT, "%s: this build of onehop, the reader, opens no libraries", soname);
+}
+#else
+
+#include <dlfcn.h>
 
 int dl_load(const char *soname, const struct dl_symbol *symbols, size_t n, void *base)
 {
@@ -22,3 +34,4 @@ int dl_load(const char *soname, const struct dl_symbol *symbols, size_t n, void 
 	}
 	return 0;
 }
+#endif

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/source_impl.h"
+#include "base/syscalls.h"
 #include "base/text.h"
 
 #include <dirent.h>
@@ -16,7 +17,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 struct root {
 	struct source base;
@@ -46,6 +46,40 @@ static int open_below(const struct root *t, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Folders that each machine has: where one is missing, it was not copied. */
+static bool has_folder_of(const struct root *t, const char *path)
+{
+	static const char *const folders[] = {"sys/class/",   "sys/bus/",      "sys/module/",
+					      "sys/devices/", "sys/firmware/", "sys/kernel/",
+					      "sys/",         "proc/",         "etc/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		AUTO_CLOSE int fd = -1;
+
+		if (!text_starts_with(path, folders[i]))
+			continue;
+		fd = open_below(t, folders[i], O_PATH);
+		return fd >= 0;
+	}
+	return true;
+}
+
+/*
+ * What is wrong with a copy is not wrong with the machine: a pipe, a folder or a loop of links where a file should be
+ * is a file that was not copied.
+ */
+static int of_machine(const struct root *t, const char *path, int error)
+{
+	static const int of_copies[] = {EINVAL, EISDIR, ELOOP, ENOTDIR, ENXIO, EXDEV};
+
+	if (!t->live && error == -ENOENT && !has_folder_of(t, path))
+		return -ENODATA;
+	for (size_t i = 0; !t->live && i < sizeof(of_copies) / sizeof(*of_copies); i++)
+		if (error == -of_copies[i])
+			return -ENODATA;
+	return error;
+}
+
 static const struct source_provider *find_provider(const struct root *t, const char *path)
 {
 	for (const struct source_provider *p = t->providers; p && p->name; p++)
@@ -68,11 +102,11 @@ static int root_read(struct source *s, const char *path, char **ret, size_t *ret
 		return -ENODATA; /* a virtual file that this tree has nobody to make */
 	fd = open_below(t, path, O_RDONLY);
 	if (fd < 0)
-		return fd;
+		return of_machine(t, path, fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
+		return of_machine(t, path, -EINVAL);
 	return fd_read_all(fd, SOURCE_MAX_FILE, ret, ret_size);
 }
 
@@ -92,7 +126,7 @@ static int root_list(struct source *s, const char *path, char ***ret_names, size
 
 	fd = open_below(t, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
-		return fd;
+		return of_machine(t, path, fd);
 	dir = fdopendir(fd);
 	if (!dir) {
 		close(fd);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives as rows: how nccl-tests counts them, how they are called, what must come out. */
-#include "bench/nccl_impl.h"
+#include "bench/collective_impl.h"
 
 #include "base/err.h"
+#include "kernels/typed.h"
 #include "result/metric.h"
 
 #include <errno.h>
@@ -161,12 +162,12 @@ const char *const nccl_type_words[] = {"int8", "uint8", "int32",  "uint32",   "i
 
 const char *const nccl_reduce_op_words[] = {"sum", "prod", "max", "min", "avg", NULL};
 
-const char *const nccl_engine_names[] = {"NCCL", "onehop", NULL};
+const char *const collective_engine_names[] = {"NCCL", "NCCL with the shim", "onehop", NULL};
 
-static const unsigned type_sizes[ELEMENT_TYPE_N] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+static const unsigned type_sizes[TYPED_TYPE_N] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
 _Static_assert(sizeof(nccl_op_words) / sizeof(*nccl_op_words) == NCCL_OP_N + 1 &&
-		       sizeof(nccl_type_words) / sizeof(*nccl_type_words) == ELEMENT_TYPE_N + 1 &&
+		       sizeof(nccl_type_words) / sizeof(*nccl_type_words) == TYPED_TYPE_N + 1 &&
 		       sizeof(nccl_reduce_op_words) / sizeof(*nccl_reduce_op_words) ==
 			       REDUCE_OP_N + 1,
 	       "a word for each");
@@ -235,7 +236,7 @@ void nccl_shape(enum nccl_op op, unsigned type_size, int ranks, uint64_t bytes,
 }
 
 void nccl_rates(enum nccl_op op, const struct nccl_shape *s, unsigned type_size, int ranks,
-		double time_us, struct nccl_cell *ret)
+		double time_us, struct collective_cell *ret)
 {
 	const struct row *row = &rows[op];
 	double bytes = (double)s->count * type_size * (row->splits ? ranks : 1);
@@ -278,7 +279,7 @@ uint64_t nccl_input_first(enum nccl_op op, uint64_t count, int rank)
 
 /* ---- the plan ---- */
 
-uint64_t nccl_plan_next(const struct nccl_plan *p, uint64_t bytes)
+uint64_t collective_plan_next(const struct collective_plan *p, uint64_t bytes)
 {
 	uint64_t next;
 
@@ -288,24 +289,24 @@ uint64_t nccl_plan_next(const struct nccl_plan *p, uint64_t bytes)
 	return next;
 }
 
-size_t nccl_plan_sizes(const struct nccl_plan *p, uint64_t max_bytes)
+size_t collective_plan_sizes(const struct collective_plan *p, uint64_t max_bytes)
 {
 	size_t n = 0;
 
 	for (uint64_t b = p->min_bytes; b <= max_bytes && n <= NCCL_SIZES_MAX;
-	     b = nccl_plan_next(p, b))
+	     b = collective_plan_next(p, b))
 		n++;
 	return n;
 }
 
-bool nccl_plan_uses(const struct nccl_plan *p, enum nccl_engine e)
+bool collective_plan_uses(const struct collective_plan *p, enum collective_engine e)
 {
-	return p->engine == e || p->against;
+	return p->engine == e || (p->against && p->rival == e);
 }
 
-int nccl_plan_check(const struct nccl_plan *p)
+int collective_plan_check(const struct collective_plan *p)
 {
-	if (nccl_plan_uses(p, ENGINE_ONEHOP) && !nccl_op_is_ours(p->op))
+	if (collective_plan_uses(p, ENGINE_ONEHOP) && !nccl_op_is_ours(p->op))
 		return err_set(EINVAL, "libonehop has no %s", nccl_op_words[p->op]);
 	if (p->skip[OUT_OF_PLACE] && p->skip[IN_PLACE])
 		return err_set(EINVAL, "neither out of place nor in place is to be measured");
@@ -314,7 +315,7 @@ int nccl_plan_check(const struct nccl_plan *p)
 			       (unsigned long long)p->min_bytes, (unsigned long long)p->max_bytes);
 	if (p->factor < 2 && p->step < 1)
 		return err_set(EINVAL, "the next size must be larger than the one before");
-	if (nccl_plan_sizes(p, p->max_bytes) > NCCL_SIZES_MAX)
+	if (collective_plan_sizes(p, p->max_bytes) > NCCL_SIZES_MAX)
 		return err_set(EINVAL, "more than %d sizes", NCCL_SIZES_MAX);
 	if (p->iterations < 1)
 		return err_set(EINVAL, "without iterations there is nothing to time");

@@ -2,7 +2,7 @@
 #include "bench/simulate.h"
 
 #include "base/err.h"
-#include "bench/nccl_impl.h"
+#include "bench/collective_impl.h"
 #include "bench/simulate_impl.h"
 
 #include <errno.h>
@@ -202,9 +202,9 @@ static double plan_us(struct run *x, const struct comm_facts *f, const struct ch
 /* ---- rows ---- */
 
 static void set_time(const struct simulation *s, const struct nccl_shape *shape, double us,
-		     struct nccl_cell *ret)
+		     struct collective_cell *ret)
 {
-	*ret = (struct nccl_cell){
+	*ret = (struct collective_cell){
 		.time_us = us, .low_us = NAN, .high_us = NAN, .wrong = -1, .wrong_rank = -1};
 	if (us > 0)
 		nccl_rates(s->plan.op, shape, nccl_type_size(s->plan.type), (int)s->paths->device_n,
@@ -271,7 +271,7 @@ static int check(const struct simulation *s)
 
 int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n)
 {
-	const size_t sizes = nccl_plan_sizes(&s->plan, s->plan.max_bytes);
+	const size_t sizes = collective_plan_sizes(&s->plan, s->plan.max_bytes);
 	struct run x = {.s = s, .slowest = model_path(s)};
 	struct simulated_row *rows;
 	struct link_model model;
@@ -290,7 +290,7 @@ int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret
 	}
 	r = traffic_make(&model, &x.traffic);
 	comm_facts_make(s->paths->device_n, s->direct, BLOCKS, THREADS, &facts);
-	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = nccl_plan_next(&s->plan, bytes))
+	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = collective_plan_next(&s->plan, bytes))
 		make_row(&x, &facts, bytes, &rows[i]);
 	traffic_done(&x.traffic);
 	link_model_done(&model);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "bench/nccl_bench.h"
+#include "bench/collective_bench.h"
 #include "bench/paths.h"
 
 /* Plans hold a bit for each rank. libonehop itself has at most COLLECTIVE_RANKS_MAX. */
@@ -13,18 +13,19 @@
 
 struct simulation {
 	const struct paths
-		*paths;        /* device k is rank k; expected rates are the rates of the links */
-	bool direct;           /* every rank stores into the memory of all others */
-	bool nccl;             /* its ring too */
-	struct nccl_plan plan; /* the operation, its type and root, sizes, whether in a graph */
+		*paths; /* device k is rank k; expected rates are the rates of the links */
+	bool direct;    /* every rank stores into the memory of all others */
+	bool nccl;      /* its ring too */
+	struct collective_plan
+		plan; /* the operation, its type and root, sizes, whether in a graph */
 };
 
 struct simulated_row {
-	uint64_t bytes, count;  /* as in struct nccl_row */
+	uint64_t bytes, count;  /* as in struct collective_row */
 	struct choice choice;   /* of libonehop; choice.us is the estimate by which it was chosen */
 	double us[ALGORITHM_N]; /* by the model; NaN: that algorithm cannot run it */
-	struct nccl_cell own;   /* of the choice; no batches: nothing was measured */
-	struct nccl_cell nccl;  /* time 0: not modelled */
+	struct collective_cell own;  /* of the choice; no batches: nothing was measured */
+	struct collective_cell nccl; /* time 0: not modelled */
 };
 
 /*

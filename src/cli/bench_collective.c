@@ -8,14 +8,12 @@
 #include "report/document.h"
 #include "report/report_collective.h"
 #include "report/report_nccl.h"
-#include "result/figures_json.h"
 
 static const char *const rivals[] = {"nccl", NULL};
 
 struct bench_collective_options {
 	struct common_options common;
-	struct nccl_choice request;
-	struct observed_options observed;
+	struct collective_choice request;
 };
 
 /* clang-format off */
@@ -32,6 +30,8 @@ static const struct option collective_table[] = {
 	COMMON_OBSERVED(struct bench_collective_options),
 	COMMON_VERBOSE(struct bench_collective_options),
 	FIGURES_JSON(struct bench_collective_options),
+	COMMON_CSV(struct bench_collective_options),
+	COMMON_PAGE(struct bench_collective_options),
 	COMMON_COLOR(struct bench_collective_options),
 	COMMON_WIDTH(struct bench_collective_options),
 	COMMON_HELP(struct bench_collective_options),
@@ -40,23 +40,25 @@ static const struct option collective_table[] = {
 #undef O
 /* clang-format on */
 
-static void add_row(struct strbuf *out, const struct nccl_arm *arm, const struct nccl_row *row,
-		    bool verbose)
+static void add_row(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose)
 {
 	report_collective_row(out, &arm->result.plan, row, verbose);
 }
 
-static void add_foot(struct strbuf *out, const struct nccl_arm *arm)
+static void add_foot(struct strbuf *out, const struct collective_arm *arm)
 {
 	(void)out;
 	(void)arm;
 }
 
-static void add_verdict(struct document *out, const struct nccl_session *s, bool verbose)
+static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
 {
 	report_collective_verdict(out, &s->arms[0], verbose);
-	if (s->arms[1].result.row_n)
-		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+	if (!s->arms[1].result.row_n)
+		return;
+	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+	report_collective_no_p2p(out, &s->arms[1]);
 }
 
 /* ---- a model ---- */
@@ -67,28 +69,29 @@ static int print_model(const struct simulate_session *s, const struct common_opt
 	struct document *out;
 	int code;
 
-	if (o->json)
-		return print_json(figures_to_json(s->figures), EXIT_OK);
+	if (prints_data(o))
+		return print_figures(s->figures, o, EXIT_OK);
 	for (size_t i = 0; i < 2; i++)
 		if (s->arms[i].row_n)
 			report_simulated_table(&table, s, &s->arms[i], o->verbose);
-	code = print_text(&table, EXIT_OK);
+	code = page_replaces_text(o) ? EXIT_OK : print_text(&table, EXIT_OK);
 	if (code != EXIT_OK)
 		return code;
-	out = document_new();
+	out = new_document(o);
+	document_title(out, "Collectives, a model");
+	add_page_figures(out, s->figures);
 	report_simulated_basis(out, s);
-	code = print_document(out, o, EXIT_OK);
-	document_free(out);
-	return code;
+	return show_document(out, o, EXIT_OK);
 }
 
-static int run_model(const struct bench_collective_options *o, const struct nccl_choice *choice)
+static int run_model(const struct bench_collective_options *o,
+		     const struct collective_choice *choice)
 {
 	struct simulate_session s;
 	struct machine *m;
 	int code;
 
-	if (load_observed(&o->common, &o->observed, MACHINE_ALL, &m) < 0)
+	if (machine_choice_read(&o->common.machine, MACHINE_ALL, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	if (simulate_session_run(&s, m, choice) < 0)
 		code = fail(EXIT_REFUSED, "%s", err_msg());
@@ -104,11 +107,13 @@ static int run_model(const struct bench_collective_options *o, const struct nccl
 /* What only a model takes. */
 static const char *only_for_models(const struct bench_collective_options *o)
 {
-	if (o->common.from.n)
+	if (o->common.machine.from.n)
 		return "--from";
-	if (o->common.host)
+	if (o->common.machine.host)
 		return "--host";
-	return o->observed.files.n ? "--observed" : o->observed.no_store ? "--no-observed" : NULL;
+	return o->common.machine.observed.n ? "--observed"
+	       : o->common.machine.no_store ? "--no-observed"
+					    : NULL;
 }
 
 static int run_bench_collective(const void *options, const char *const *args)
@@ -120,7 +125,7 @@ static int run_bench_collective(const void *options, const char *const *args)
 						.row = add_row,
 						.foot = add_foot,
 						.verdict = add_verdict};
-	struct nccl_choice choice = o->request;
+	struct collective_choice choice = o->request;
 
 	(void)args;
 	choice.engine = ENGINE_ONEHOP;

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop bench nccl: collectives by NCCL, checked and timed. */
 #include "cli/collectives.h"
+#include "report/report_collective.h"
 #include "report/report_nccl.h"
+#include "report/shim_path.h"
 
-static const char *const formats[] = {"nccl-tests", NULL};
+#define FORMAT_NCCL_TESTS "nccl-tests"
+static const char *const formats[] = {FORMAT_NCCL_TESTS, FORMAT_CSV, NULL};
 
 struct bench_nccl_options {
 	struct common_options common;
-	struct nccl_choice request;
-	int format;
+	struct collective_choice request;
 };
 
 /* clang-format off */
 #define O(member) offsetof(struct bench_nccl_options, member)
 static const struct option nccl_table[] = {
 	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_op_words, 0, 0, 0},
+	{"shim", 0, OPTION_FLAG, O(request.with_shim), NULL, "measure NCCL with libonehop's shim and without it, a batch of each in turn, and print the ratio", NULL, 0, 0, 0},
+	{"shim-library", 0, OPTION_FILE, O(request.shim), "FILE", "use this drop-in/libnccl.so.2 of the shim instead of the installed one", NULL, 0, 0, 0},
 	COLLECTIVE_SIZES(struct bench_nccl_options),
-	COLLECTIVE_RUN(struct bench_nccl_options, "for all timed batches together (20)"),
-	{"format", 0, OPTION_CHOICE, O(format), "NAME", "nccl-tests: exactly its output", formats, 0, 0, 0},
+	COLLECTIVE_RUN(struct bench_nccl_options, "for all timed batches together (20; with --shim 60)"),
+	COMMON_FORMAT(struct bench_nccl_options, formats, "nccl-tests: exactly its output; csv: the figures for a spreadsheet"),
 	COMMON_VERBOSE(struct bench_nccl_options),
 	FIGURES_JSON(struct bench_nccl_options),
+	COMMON_PAGE(struct bench_nccl_options),
 	COMMON_COLOR(struct bench_nccl_options),
 	COMMON_WIDTH(struct bench_nccl_options),
 	COMMON_HELP(struct bench_nccl_options),
@@ -30,31 +35,72 @@ static const struct option nccl_table[] = {
 
 /* ---- what it prints ---- */
 
-static void add_row(struct strbuf *out, const struct nccl_arm *arm, const struct nccl_row *row,
-		    bool verbose)
+static void add_row(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose)
 {
 	(void)verbose;
 	report_nccl_row(out, &arm->result.plan, row);
 }
 
-static void add_foot(struct strbuf *out, const struct nccl_arm *arm)
+static void add_foot(struct strbuf *out, const struct collective_arm *arm)
 {
 	report_nccl_foot(out, &arm->result);
 }
 
-static void add_verdict(struct document *out, const struct nccl_session *s, bool verbose)
+static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
 {
 	report_nccl_verdict(out, &s->arms[0], verbose);
 	if (s->arms[1].result.row_n)
 		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
 }
 
+/* ---- with the shim and without ---- */
+
+static void add_shim_row(struct strbuf *out, const struct collective_arm *arm,
+			 const struct collective_row *row, bool verbose)
+{
+	report_collective_row(out, &arm->result.plan, row, verbose);
+}
+
+static void add_no_foot(struct strbuf *out, const struct collective_arm *arm)
+{
+	(void)out;
+	(void)arm;
+}
+
+static void add_shim_verdict(struct document *out, const struct collective_session *s, bool verbose)
+{
+	report_collective_verdict(out, &s->arms[0], verbose);
+	if (!s->arms[1].result.row_n)
+		return;
+	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+	report_collective_no_p2p(out, &s->arms[1]);
+}
+
+static int run_shim(const struct bench_nccl_options *o)
+{
+	const struct collectives_print print = {.both_arms = true,
+						.common = &o->common,
+						.head = report_collective_head,
+						.row = add_shim_row,
+						.foot = add_no_foot,
+						.verdict = add_shim_verdict};
+	struct collective_choice choice = o->request;
+
+	choice.engine = ENGINE_SHIM;
+	choice.against = 1;
+	choice.one_place = true;
+	choice.shim = choice.shim ? choice.shim : SHIM_DROP_IN;
+	return collectives_run(&choice, &print);
+}
+
 /* The gain of P2P comes after the table; nccl-tests' lines alone are for scripts. */
 static int run_bench_nccl(const void *options, const char *const *args)
 {
 	const struct bench_nccl_options *o = options;
-	const struct collectives_print print = {.lines_only = o->format,
-						.both_arms = o->format,
+	bool as_nccl_tests = format_is(&o->common, FORMAT_NCCL_TESTS);
+	const struct collectives_print print = {.lines_only = as_nccl_tests,
+						.both_arms = as_nccl_tests,
 						.common = &o->common,
 						.head = report_nccl_head,
 						.row = add_row,
@@ -62,9 +108,13 @@ static int run_bench_nccl(const void *options, const char *const *args)
 						.verdict = add_verdict};
 
 	(void)args;
-	if (o->format && o->common.json)
-		return fail(EXIT_REFUSED, "--format and --json exclude each other");
-	return collectives_run(&o->request, &print);
+	if (o->request.shim && !o->request.with_shim)
+		return fail(EXIT_REFUSED, "--shim-library needs --shim");
+	if (as_nccl_tests && o->request.with_shim)
+		return fail(EXIT_REFUSED,
+			    "--shim prints ratios, for which nccl-tests has no columns: without "
+			    "--format nccl-tests");
+	return o->request.with_shim ? run_shim(o) : collectives_run(&o->request, &print);
 }
 
 const struct command command_bench_nccl = {
@@ -73,7 +123,9 @@ const struct command command_bench_nccl = {
 	.summary = "time NCCL's collectives, check their results, and show what P2P gains",
 	.about = "Prints the table of nccl-tests, timed in the same way, with results checked "
 		 "on the GPU that owns them; then how NCCL connected the ranks and why not by "
-		 "P2P. Under mpirun, srun or torchrun each process is part of one run; across "
+		 "P2P. With --shim a batch with the shim and one without run in turn in "
+		 "one process, and each size gets the ratio of their times with its 95 % "
+		 "interval. Under mpirun, srun or torchrun each process is part of one run; across "
 		 "hosts set ONEHOP_ADDR=HOST:PORT of rank 0 for all. NCCL runs in a separate "
 		 "process, which is killed if it hangs.",
 	.options = nccl_table,

@@ -8,7 +8,6 @@
 #include "cli/device_options.h"
 #include "cli/progress.h"
 #include "report/report_p2p.h"
-#include "result/figures_json.h"
 #include "session/p2p_session.h"
 
 #include <errno.h>
@@ -17,11 +16,11 @@
 struct bench_p2p_options {
 	struct common_options common;
 	struct p2p_request request;
-	int layout;
 };
 
-/* In the order of enum p2p_layout, without the first. */
-static const char *const formats[] = {"p2pBandwidthLatencyTest", "nvbandwidth-json", NULL};
+/* In the order of enum p2p_layout, without the first; then ours. */
+static const char *const formats[] = {"p2pBandwidthLatencyTest", "nvbandwidth-json", FORMAT_CSV,
+				      NULL};
 
 /* clang-format off */
 #define AT(member) offsetof(struct bench_p2p_options, member)
@@ -53,10 +52,11 @@ static const struct option p2p_table[] = {
 		NULL, 0, 0, 0},
 	{"no-verify", 0, OPTION_FLAG, AT(request.no_verify), NULL,
 		"do not check the data; checking is never part of the time", NULL, 0, 0, 0},
-	{"format", 0, OPTION_CHOICE, AT(layout), "NAME",
+	COMMON_FORMAT(struct bench_p2p_options, formats,
 		"print exactly what p2pBandwidthLatencyTest prints, or nvbandwidth's JSON "
-		"(nvbandwidth-json)", formats, 0, 0, 0},
+		"(nvbandwidth-json), or the figures for a spreadsheet (csv)"),
 	FIGURES_JSON(struct bench_p2p_options),
+	COMMON_PAGE(struct bench_p2p_options),
 	COMMON_COLOR(struct bench_p2p_options),
 	COMMON_WIDTH(struct bench_p2p_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
@@ -112,19 +112,16 @@ static int print_session(const struct p2p_session *s, const struct common_option
 {
 	const struct p2p_report r = p2p_report_of(s, o->verbose);
 	struct document *out;
-	int code;
 
-	if (s->o->layout != P2P_LAYOUT_OWN || o->json)
+	if (s->o->layout != P2P_LAYOUT_OWN || prints_data(o))
 		warn_aside(s);
 	if (s->o->layout != P2P_LAYOUT_OWN)
 		return print_peer(s, &r);
-	if (o->json)
-		return print_json(figures_to_json(s->figures), judge(s));
-	out = document_new();
+	if (prints_data(o))
+		return print_figures(s->figures, o, judge(s));
+	out = new_document(o);
 	report_p2p(out, &r);
-	code = print_document(out, o, judge(s));
-	document_free(out);
-	return code;
+	return show_document(out, o, judge(s));
 }
 
 static int run_session(struct p2p_session *s, struct progress *progress,
@@ -153,9 +150,8 @@ static int run_bench_p2p(const void *options, const char *const *args)
 	int r;
 
 	(void)args;
-	if (o->layout && o->common.json)
-		return fail(EXIT_REFUSED, "--format and --json exclude each other");
-	request.layout = (enum p2p_layout)o->layout;
+	if (!format_is(&o->common, FORMAT_CSV))
+		request.layout = (enum p2p_layout)o->common.format;
 	if (p2p_session_begin(&s, &request, &ear) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else

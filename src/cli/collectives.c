@@ -6,25 +6,31 @@
 #include "base/strbuf.h"
 #include "cli/progress.h"
 #include "report/document.h"
-#include "result/figures_json.h"
 
 #include <errno.h>
 
 struct screen {
 	const struct collectives_print *print;
 	struct progress *progress;
+	struct strbuf *table; /* all lines, for a page */
 };
 
 /* ---- the table, as it comes ---- */
 
-static void print_lines(const struct screen *s, const struct nccl_arm *arm, const struct strbuf *b)
+static void print_lines(const struct screen *s, const struct collective_arm *arm,
+			const struct strbuf *b)
 {
+	const struct common_options *common = s->print->common;
+
 	progress_end(s->progress);
-	if (!s->print->common->json && (!arm->off || s->print->both_arms))
+	if (arm->off && !s->print->both_arms)
+		return;
+	strbuf_puts(s->table, strbuf_str(b));
+	if (!prints_data(common) && !page_replaces_text(common))
 		print_text(b, EXIT_OK);
 }
 
-static void show_head(void *context, const struct nccl_arm *arm)
+static void show_head(void *context, const struct collective_arm *arm)
 {
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
@@ -33,7 +39,8 @@ static void show_head(void *context, const struct nccl_arm *arm)
 	print_lines(s, arm, &b);
 }
 
-static void show_row(void *context, const struct nccl_arm *arm, const struct nccl_row *row)
+static void show_row(void *context, const struct collective_arm *arm,
+		     const struct collective_row *row)
 {
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
@@ -42,7 +49,7 @@ static void show_row(void *context, const struct nccl_arm *arm, const struct ncc
 	print_lines(s, arm, &b);
 }
 
-static void show_foot(void *context, const struct nccl_arm *arm)
+static void show_foot(void *context, const struct collective_arm *arm)
 {
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
@@ -53,13 +60,19 @@ static void show_foot(void *context, const struct nccl_arm *arm)
 
 /* ---- the end ---- */
 
-static void print_verdict(const struct nccl_session *s, const struct collectives_print *print)
+static void print_verdict(const struct collective_session *s, const struct screen *screen)
 {
-	struct document *d = document_new();
+	const struct collectives_print *print = screen->print;
+	struct document *d = new_document(print->common);
 
+	document_title(d, "Collectives");
 	print->verdict(d, s, print->common->verbose);
-	print_document(d, print->common, EXIT_OK);
-	document_free(d);
+	add_page_figures(d, s->figures);
+	document_begin(d, GROUP_FOLD, STYLE_PLAIN, "table", "The table, as it is printed");
+	if (document_is_page(d))
+		document_verbatim(d, 0, strbuf_str(screen->table));
+	document_end(d);
+	show_document(d, print->common, EXIT_OK);
 }
 
 enum exit_code collectives_code(int err)
@@ -81,14 +94,14 @@ enum exit_code collectives_code(int err)
 	return EXIT_FINDING; /* it hung, it died, NCCL failed */
 }
 
-static int fail_rank(const struct nccl_session *s, int err)
+static int fail_rank(const struct collective_session *s, int err)
 {
 	if (s->run.ranks.size > 1)
 		return fail(collectives_code(err), "process %d: %s", s->run.ranks.rank, err_msg());
 	return fail(collectives_code(err), "%s", err_msg());
 }
 
-static int run_session(struct nccl_session *s, const struct screen *screen)
+static int run_session(struct collective_session *s, const struct screen *screen)
 {
 	const struct collectives_print *print = screen->print;
 	int r, code = EXIT_OK;
@@ -98,32 +111,33 @@ static int run_session(struct nccl_session *s, const struct screen *screen)
 	if (s->run.ranks.rank == 0)
 		devices_tell(&s->devices);
 	progress_begin(screen->progress);
-	r = nccl_session_run(s);
+	r = collective_session_run(s);
 	progress_end(screen->progress);
 	if (r < 0)
 		code = fail_rank(s, r);
 	else if (nccl_wrong(&s->arms[0].result) > 0 || nccl_wrong(&s->arms[1].result) > 0)
 		code = EXIT_FINDING;
-	if (s->figures && print->common->json)
-		return print_json(figures_to_json(s->figures), (enum exit_code)code);
+	if (s->figures && prints_data(print->common))
+		return print_figures(s->figures, print->common, (enum exit_code)code);
 	if (s->figures && !print->lines_only)
-		print_verdict(s, print);
+		print_verdict(s, screen);
 	return code;
 }
 
-int collectives_run(const struct nccl_choice *choice, const struct collectives_print *print)
+int collectives_run(const struct collective_choice *choice, const struct collectives_print *print)
 {
 	struct progress progress;
 	const struct session_ear ear = progress_ear(&progress);
-	struct screen screen = {print, &progress};
-	const struct nccl_view view = {&screen, show_head, show_row, show_foot};
-	struct nccl_session s;
+	AUTO_STRBUF struct strbuf table = {0};
+	struct screen screen = {print, &progress, &table};
+	const struct collective_view view = {&screen, show_head, show_row, show_foot};
+	struct collective_session s;
 	int r;
 
-	if (nccl_session_begin(&s, choice, &ear, &view) < 0)
+	if (collective_session_begin(&s, choice, &ear, &view) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
 		r = run_session(&s, &screen);
-	nccl_session_done(&s);
+	collective_session_done(&s);
 	return r;
 }

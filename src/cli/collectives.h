@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/device_options.h"
-#include "session/nccl_session.h"
+#include "session/collective_session.h"
 
 struct document;
 struct strbuf;
@@ -42,14 +42,14 @@ struct collectives_print {
 	bool lines_only; /* the lines of the table and nothing else */
 	bool both_arms;  /* the lines of the run without P2P too */
 	const struct common_options *common;
-	void (*head)(struct strbuf *out, const struct nccl_arm *arm);
-	void (*row)(struct strbuf *out, const struct nccl_arm *arm, const struct nccl_row *row,
-		    bool verbose);
-	void (*foot)(struct strbuf *out, const struct nccl_arm *arm);
-	void (*verdict)(struct document *out, const struct nccl_session *s, bool verbose);
+	void (*head)(struct strbuf *out, const struct collective_arm *arm);
+	void (*row)(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose);
+	void (*foot)(struct strbuf *out, const struct collective_arm *arm);
+	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
 };
 
 /* The exit code. */
-int collectives_run(const struct nccl_choice *choice, const struct collectives_print *print);
+int collectives_run(const struct collective_choice *choice, const struct collectives_print *print);
 /* That of a run which ended with this error. */
 enum exit_code collectives_code(int err);

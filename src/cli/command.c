@@ -34,9 +34,12 @@ const struct command *const commands[] = {
 	&command_bench_rdma,
 	&command_tune,
 	&command_compare,
+	&command_report,
+	&command_fleet,
 	&command_log,
 	&command_env,
 	&command_help,
+	&command_version,
 	&command_completion,
 	&command_worker,
 	&command_nccl_worker,
@@ -90,15 +93,12 @@ int command_parse(const struct command *c, char *const *words, size_t n, void *v
 static int print_help(const struct command *c, const struct common_options *common)
 {
 	struct document *d = document_new();
-	int r;
 
 	if (c)
 		command_help_text(d, c);
 	else
 		program_help_text(d);
-	r = print_document(d, common, EXIT_OK);
-	document_free(d);
-	return r;
+	return show_document(d, common, EXIT_OK);
 }
 
 /* The command behind options, as in `onehop --json check`; NULL: none. */
@@ -127,6 +127,18 @@ static bool is_nccl_log(const char *path)
 	return is_log;
 }
 
+/* An option that is a command by itself: `onehop --formats`; NULL: there is none among the words. */
+static const char *lone_option(char *const *words, size_t n)
+{
+	static const char *const lone[] = {"--formats", "--version"};
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(lone) / sizeof(*lone); k++)
+			if (strcmp(words[i], lone[k]) == 0)
+				return lone[k];
+	return NULL;
+}
+
 /* The error of command_parse, with the command that reads the file that was not expected; NULL: an option is wrong. */
 static int refuse_words(const struct command *c, const char *unexpected)
 {
@@ -138,20 +150,37 @@ static int refuse_words(const struct command *c, const char *unexpected)
 	return fail(EXIT_REFUSED, "%s (see: onehop %s --help)", why, c->name);
 }
 
-static int run_command(const struct command *c, char *const *words, size_t n)
+/* Of options that mean the same wherever they occur. */
+static const struct option_rule common_rules[] = {
+	{"json format", .not_with = "json format html markdown"},
+	{"host", .needs = "from", .why = ", whose texts it selects"},
+	{0},
+};
+
+/* `named`: by a word, and not because there is none. */
+static int run_command(const struct command *c, bool named, char *const *words, size_t n)
 {
 	AUTO_FREE void *values = xcalloc(1, c->size);
-	const struct common_options *common = values;
+	struct common_options *common = values;
 	const char *args[MAX_ARGS + 1] = {0};
 	int r = command_parse(c, words, n, values, args);
 
-	if (r < 0 && c == &command_check && command_behind(words, n))
+	common->command = c;
+	if (r < 0 && lone_option(words, n))
+		r = fail(EXIT_REFUSED, "%s goes with no command: onehop %s", lone_option(words, n),
+			 lone_option(words, n));
+	else if (r < 0 && !named && command_behind(words, n))
 		r = fail(EXIT_REFUSED, "options go after the command: onehop %s [OPTION]...",
 			 command_behind(words, n));
 	else if (r < 0)
 		r = refuse_words(c, r == -E2BIG ? args[c->max_args] : NULL);
 	else if (common->help)
 		r = print_help(c, common);
+	else if (options_check(c->options, values, common_rules) < 0 ||
+		 options_check(c->options, values, c->rules) < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else if (common->keep_identifiers && !page_wanted(common))
+		r = fail(EXIT_REFUSED, "--keep-identifiers needs --html or --markdown");
 	else
 		r = c->run(values, args);
 	options_done(c->options, values);
@@ -231,12 +260,9 @@ static int no_command(const char *const *words, size_t n_words)
 static int print_group_help(const char *group, const struct common_options *common)
 {
 	struct document *d = document_new();
-	int r;
 
 	group_help_text(d, group);
-	r = print_document(d, common, EXIT_OK);
-	document_free(d);
-	return r;
+	return show_document(d, common, EXIT_OK);
 }
 
 static int run_help(const void *options, const char *const *args)
@@ -264,16 +290,40 @@ const struct command command_help = {
 
 /* ---- the program ---- */
 
-static int print_version(void)
+static int run_version(const void *options, const char *const *args)
 {
+	const struct help_options *o = options;
 	struct document *d = document_new();
-	const struct common_options plain = {0};
-	int r;
 
-	document_paragraph(d, STYLE_PLAIN, 0, "onehop %s", ONEHOP_VERSION);
-	r = print_document(d, &plain, EXIT_OK);
-	document_free(d);
-	return r;
+	(void)args;
+	document_paragraph(d, STYLE_PLAIN, 0, "onehop %s%s", ONEHOP_VERSION, ONEHOP_BUILD);
+	return show_document(d, &o->common, EXIT_OK);
+}
+
+const struct command command_version = {
+	.name = "version",
+	.args = "",
+	.summary = "print the version of onehop",
+	.about = "Prints what --version prints.",
+	.options = help_table,
+	.size = sizeof(struct help_options),
+	.run = run_version,
+};
+
+/* `markdown`: as docs/texts.md has it. */
+static int print_formats(bool markdown)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	const struct common_options plain = {0};
+	struct document *d;
+
+	if (markdown) {
+		report_formats_markdown(&b);
+		return print_text(&b, EXIT_OK);
+	}
+	d = document_new();
+	report_formats(d);
+	return show_document(d, &plain, EXIT_OK);
 }
 
 static bool is_word(const char *word, const char *name, const char *letter)
@@ -301,6 +351,7 @@ static bool fill_standard_files(void)
 int cli_main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
+	size_t after = argc > 2 ? (size_t)argc - 2 : 0; /* words behind the first */
 	const struct common_options plain = {0};
 	const struct command *c;
 	size_t used;
@@ -309,14 +360,17 @@ int cli_main(int argc, char **argv)
 		return EXIT_NOT_JUDGED;      /* there is nowhere to say so */
 	json_set_alloc_funcs(xmalloc, free); /* else JSON without memory lacks a part in silence */
 	if (is_word(word, "--version", "-V"))
-		return print_version();
+		return run_command(&command_version, true, argv + 2, after);
+	if (is_word(word, "--formats", "--formats=markdown"))
+		return print_formats(strchr(word, '=') != NULL);
 	if (is_word(word, "--help", "-h"))
-		return print_help(NULL, &plain);
+		return run_command(&command_help, true, argv + 2, after);
 	if (argc < 2 || word[0] == '-')
-		return run_command(&command_check, argv + 1, argc > 1 ? (size_t)argc - 1 : 0);
+		return run_command(&command_check, false, argv + 1,
+				   argc > 1 ? (size_t)argc - 1 : 0);
 	c = command_find((const char *const *)argv + 1, (size_t)argc - 1, &used);
 	if (!c && argc > 2 && is_group(word) && is_word(argv[2], "--help", "-h"))
 		return print_group_help(word, &plain);
-	return c ? run_command(c, argv + 1 + used, (size_t)argc - 1 - used)
+	return c ? run_command(c, true, argv + 1 + used, (size_t)argc - 1 - used)
 		 : no_command((const char *const *)argv + 1, (size_t)argc - 1);
 }

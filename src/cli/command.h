@@ -4,6 +4,8 @@
 
 #include "cli/option.h"
 #include "report/report.h"
+#include "session/ending.h"
+#include "session/machine_choice.h"
 
 struct diagnosis;
 struct document;
@@ -20,39 +22,55 @@ enum exit_code {
 	EXIT_NOT_CHANGED = 4, /* a change failed */
 };
 
+/* In the order of color_words. */
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+extern const char *const color_words[];
+
+/* Choices of --format where there is no other. */
+#define FORMAT_CSV "csv"
+extern const char *const csv_only[];
+
 /* Stands first in every command's struct of options. */
 struct common_options {
-	struct string_list from;
-	const char *host; /* of texts of several hosts; NULL: none is chosen */
-	int pid, width;
-	bool json, no_color, verbose, help;
-};
-
-/* Which results are weighed. */
-struct observed_options {
-	struct string_list files;
-	bool no_store;
+	struct machine_choice machine;
+	int width;
+	bool json, verbose, help;
+	int format;       /* 1 + index in the choices of its row; 0: the command's own */
+	int color;        /* 1 + enum color; 0: not given */
+	const char *html; /* a file; NULL: none */
+	bool markdown, keep_identifiers;
+	const struct command *command; /* the one that runs */
 };
 
 /* clang-format off */
 /* Rows that commands put into their tables; TYPE has a member `common`. */
-#define COMMON_FROM(TYPE)  {"from", 0, OPTION_LIST, offsetof(TYPE, common.from), "FILE", \
+#define COMMON_FROM(TYPE)  {"from", 0, OPTION_LIST, offsetof(TYPE, common.machine.from), "FILE", \
 	"read this recording, copied tree or text instead of the host; - is standard " \
 	"input; repeatable for several texts of one machine", NULL, 0, 0, 0}
-#define COMMON_HOST(TYPE)  {"host", 0, OPTION_TEXT, offsetof(TYPE, common.host), "NAME", \
+#define COMMON_HOST(TYPE)  {"host", 0, OPTION_TEXT, offsetof(TYPE, common.machine.host), "NAME", \
 	"with --from: of texts of several hosts, read those of this one", NULL, 0, 0, 0}
-#define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
+#define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.machine.pid), "N", \
 	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
-/* TYPE has a member `observed`, a struct observed_options. */
-#define COMMON_OBSERVED(TYPE) {"observed", 0, OPTION_LIST, offsetof(TYPE, observed.files), "FILE", \
+#define COMMON_OBSERVED(TYPE) {"observed", 0, OPTION_LIST, offsetof(TYPE, common.machine.observed), "FILE", \
 	"also use this result: JSON of onehop test or bench p2p, the output of " \
 	"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable", NULL, 0, 0, 0}, \
-	{"no-observed", 0, OPTION_FLAG, offsetof(TYPE, observed.no_store), NULL, \
+	{"no-observed", 0, OPTION_FLAG, offsetof(TYPE, common.machine.no_store), NULL, \
 	"ignore results that onehop test and bench left in the state folder", NULL, 0, 0, 0}
 #define COMMON_JSON(TYPE)  {"json", 0, OPTION_FLAG, offsetof(TYPE, common.json), NULL, \
 	"print JSON (schema " JSON_SCHEMA_TEXT ", see docs/json.md)", NULL, 0, 0, 0}
-#define COMMON_COLOR(TYPE) {"no-color", 0, OPTION_FLAG, offsetof(TYPE, common.no_color), NULL, \
-	"do not use colors; NO_COLOR in the environment does the same", NULL, 0, 0, 0}
+#define COMMON_FORMAT(TYPE, words, help_text) \
+	{"format", 0, OPTION_CHOICE, offsetof(TYPE, common.format), "NAME", help_text, words, 0, 0, 0}
+#define COMMON_CSV(TYPE)   COMMON_FORMAT(TYPE, csv_only, "csv: the table for a spreadsheet (see docs/csv.md)")
+#define COMMON_PAGE(TYPE)  {"html", 0, OPTION_FILE, offsetof(TYPE, common.html), "FILE", \
+	"also write the report as one HTML file that needs nothing else; - is standard output, " \
+	"instead of the text", NULL, 0, 0, 0}, \
+	{"markdown", 0, OPTION_FLAG, offsetof(TYPE, common.markdown), NULL, \
+	"print Markdown for an issue or a forum, at most 60,000 characters", NULL, 0, 0, 0}, \
+	{"keep-identifiers", 0, OPTION_FLAG, offsetof(TYPE, common.keep_identifiers), NULL, \
+	"with --html or --markdown: keep serial numbers, UUIDs, addresses and host names", \
+	NULL, 0, 0, 0}
+#define COMMON_COLOR(TYPE) {"color", 0, OPTION_CHOICE, offsetof(TYPE, common.color), "WHEN", \
+	"use colors always, never or auto: on a terminal, unless NO_COLOR is set (auto)", color_words, 0, 0, 0}
 #define COMMON_WIDTH(TYPE) {"width", 0, OPTION_NUMBER, offsetof(TYPE, common.width), "N", \
 	"wrap at N columns, at least 40 (default: $COLUMNS, the terminal's width, or 80)", NULL, 0, 0, 0}
 #define COMMON_VERBOSE(TYPE) {"verbose", 'v', OPTION_FLAG, offsetof(TYPE, common.verbose), NULL, \
@@ -68,23 +86,25 @@ struct command {
 	const char *summary; /* one line */
 	const char *about;   /* a paragraph */
 	const struct option *options;
-	size_t size; /* of the struct that the options fill */
+	const struct option_rule *rules; /* which of them go together; NULL: all do */
+	size_t size;                     /* of the struct that the options fill */
 	size_t min_args, max_args;
 	int (*run)(const void *options, const char *const *args);
 	bool hidden;
+	bool names_hosts; /* its pages keep names of hosts, which they are about */
 	enum words words; /* what its arguments are */
 };
 
-/* Words that are not options: as many as there may be rules. */
-#define MAX_ARGS 256
+/* Words that are not options: as many as there may be rules, or hosts of a fleet. */
+#define MAX_ARGS 4096
 
 extern const struct command command_check, command_test, command_topo, command_tune, command_record,
-	command_compare, command_env, command_log, command_completion, command_worker,
-	command_bench_p2p, command_bench_nccl, command_bench_collective, command_bench_rdma,
-	command_nccl_worker, command_rdma_worker, command_fix, command_undo, command_history,
-	command_unlock;
-/* The one without a manual, named for tests. */
-extern const struct command command_help;
+	command_compare, command_report, command_env, command_log, command_completion,
+	command_worker, command_bench_p2p, command_bench_nccl, command_bench_collective,
+	command_bench_rdma, command_nccl_worker, command_rdma_worker, command_fix, command_undo,
+	command_history, command_unlock, command_fleet;
+/* Those without a manual, named for tests. */
+extern const struct command command_help, command_version;
 extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
 
 /*
@@ -110,23 +130,12 @@ int command_parse(const struct command *c, char *const *words, size_t n, void *v
 /* One line on stderr, "onehop: ..."; returns the code. */
 int fail(enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* --pid names a process of this host, and one that runs. 0 or a negative errno with a sentence. */
-int check_pid(const struct common_options *c);
-/* Reads the live host, or what --from names. 0 or a negative errno with a sentence. */
-int load_machine(const struct common_options *c, unsigned parts, struct machine **ret);
-
-/* The same with the results that are to be weighed. */
-int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
-		  struct machine **ret);
-
-/* The same, and the source that the machine was read from, owned by the caller. */
-int load_observed_source(const struct common_options *c, const struct observed_options *o,
-			 unsigned parts, struct machine **ret, struct source **ret_source);
-
-/* "OPTION: no rule 'ID'; did you mean ...?"; returns the code. */
-int no_rule(const char *option, const char *id);
-/* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
-bool machine_was_judged(const struct diagnosis *d);
+/* What a judgement is as an exit code. */
+enum exit_code verdict_code(enum verdict v);
+/* How a session ended. */
+enum exit_code ending_code(enum ending e);
+/* Of two runs: a failure to print outweighs a finding, and a finding what could not be judged. */
+int worse_code(int a, int b);
 
 /* Whether what is written there is a terminal that understands escape sequences. */
 bool terminal_escapes(int fd);
@@ -136,9 +145,26 @@ bool terminal_escapes(int fd);
  */
 bool peer_escapes(const struct common_options *c);
 
+/* This host's name; "" if it has none. */
+void this_host(char *buf, size_t size);
+/* An empty document; a page too, if --html or --markdown asks for one. */
+struct document *new_document(const struct common_options *c);
+bool page_wanted(const struct common_options *c);
+/* A page takes the place of the text on standard output. */
+bool page_replaces_text(const struct common_options *c);
+/* Writes the text to a file, which it names on stderr, or to standard output for "-"; returns EXIT_OK, or says why it could not. */
+int save_text(const struct strbuf *b, const char *path);
 /* Each prints and returns `code`, or says why it could not. */
-int print_document(const struct document *d, const struct common_options *c, enum exit_code code);
+int show_document(struct document *d, const struct common_options *c,
+		  enum exit_code code); /* and frees it */
 int print_text(const struct strbuf *b, enum exit_code code);
+/* Whether --format names this one. */
+bool format_is(const struct common_options *c, const char *name);
+/* JSON or CSV: data for programs, and nothing else on standard output. */
+bool prints_data(const struct common_options *c);
+struct figures;
+/* As JSON or CSV. */
+int print_figures(const struct figures *f, const struct common_options *c, enum exit_code code);
 struct json_t;
 int print_json(struct json_t *json, enum exit_code code); /* takes the reference */
 
@@ -150,3 +176,4 @@ void group_help_text(struct document *out, const char *group);
 /* Completions for a shell, from the tables; here for tests of them. */
 void completion_bash(struct strbuf *out);
 void completion_zsh(struct strbuf *out);
+void completion_fish(struct strbuf *out);

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "ingest/figures_open.h"
 #include "report/report.h"
 
@@ -24,6 +25,8 @@ static const struct option compare_table[] = {
 		NULL, 0, 0, 0},
 	COMMON_VERBOSE(struct compare_options),
 	COMMON_JSON(struct compare_options),
+	COMMON_CSV(struct compare_options),
+	COMMON_PAGE(struct compare_options),
 	COMMON_COLOR(struct compare_options),
 	COMMON_WIDTH(struct compare_options),
 	COMMON_HELP(struct compare_options),
@@ -60,19 +63,21 @@ static enum exit_code code_of(const struct comparison *c)
 
 static int print_comparison(const struct comparison *c, const struct compare_options *o)
 {
+	AUTO_STRBUF struct strbuf csv = {0};
 	int pair[2];
 	struct document *out;
-	int r;
 
 	if (o->pair && parse_pair(o->pair, c->before->gpu_n, pair) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	if (o->common.json)
 		return print_json(report_compare_json(c), code_of(c));
-	out = document_new();
+	if (prints_data(&o->common)) {
+		report_compare_csv(&csv, c);
+		return print_text(&csv, code_of(c));
+	}
+	out = new_document(&o->common);
 	report_compare(out, c, o->pair ? pair : NULL, o->common.verbose);
-	r = print_document(out, &o->common, code_of(c));
-	document_free(out);
-	return r;
+	return show_document(out, &o->common, code_of(c));
 }
 
 static int run_compare(const void *options, const char *const *args)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completions for bash and zsh, made from the tables of commands and options. */
+/* Completions for bash, zsh and fish, made from the tables of commands and options. */
 #include "cli/command.h"
 
 #include "base/err.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- what both shells want to know ---- */
+/* ---- what the shells want to know ---- */
 
 static void add_flag(struct strbuf *b, const struct option *o)
 {
@@ -348,6 +348,114 @@ void completion_zsh(struct strbuf *out)
 	strbuf_puts(out, "\tesac\n}\n\n_onehop \"$@\"\n");
 }
 
+/* ---- fish ---- */
+
+/* Inside single quotes. */
+static void add_fish_text(struct strbuf *out, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '\'' || *s == '\\')
+			strbuf_putc(out, '\\');
+		strbuf_putc(out, *s);
+	}
+}
+
+static void add_fish_words(struct strbuf *out, enum words words)
+{
+	if (word_lists[words].commas)
+		strbuf_printf(out, " -xa '(__fish_append , (onehop completion %s 2>/dev/null))'",
+			      word_lists[words].name);
+	else
+		strbuf_printf(out, " -xa '(onehop completion %s 2>/dev/null)'",
+			      word_lists[words].name);
+}
+
+static void add_fish_value(struct strbuf *out, const struct option *o)
+{
+	if (o->kind == OPTION_FLAG || o->optional) {
+		strbuf_puts(out, " -f");
+	} else if (takes_file(o)) {
+		strbuf_puts(out, " -rF");
+	} else if (word_lists[o->words].name) {
+		add_fish_words(out, o->words);
+	} else if (o->choices) {
+		strbuf_puts(out, " -xa '");
+		add_choices(out, o);
+		strbuf_putc(out, '\'');
+	} else {
+		strbuf_puts(out, " -x");
+	}
+}
+
+/* The words of a command's name, as conditions: fish knows one at a time. */
+static void add_fish_condition(struct strbuf *out, const struct command *c)
+{
+	size_t n = word_length(c);
+
+	strbuf_printf(out, "complete -c onehop -n '__fish_seen_subcommand_from %.*s", (int)n,
+		      c->name);
+	if (c->name[n])
+		strbuf_printf(out, "; and __fish_seen_subcommand_from %s", c->name + n + 1);
+	strbuf_puts(out, "'");
+}
+
+static void add_fish_option(struct strbuf *out, const struct command *c, const struct option *o)
+{
+	add_fish_condition(out, c);
+	strbuf_printf(out, " -%c %s", o->one_dash ? 'o' : 'l', o->name);
+	if (o->letter)
+		strbuf_printf(out, " -s %c", o->letter);
+	add_fish_value(out, o);
+	strbuf_puts(out, " -d '");
+	add_fish_text(out, o->help);
+	strbuf_puts(out, "'\n");
+}
+
+static void add_fish_command(struct strbuf *out, const struct command *c)
+{
+	size_t n = word_length(c);
+
+	if (c->name[n])
+		strbuf_printf(
+			out,
+			"complete -c onehop -f -n '__fish_seen_subcommand_from %.*s' -a %s -d '",
+			(int)n, c->name, c->name + n + 1);
+	else
+		strbuf_printf(out, "complete -c onehop -f -n __fish_use_subcommand -a %s -d '",
+			      c->name);
+	add_fish_text(out, c->summary);
+	strbuf_puts(out, "'\n");
+	if (c->words == WORDS_FILES) {
+		add_fish_condition(out, c);
+		strbuf_puts(out, " -F\n");
+	} else if (word_lists[c->words].name) {
+		add_fish_condition(out, c);
+		add_fish_words(out, c->words);
+		strbuf_putc(out, '\n');
+	}
+	for (const struct option *o = c->options; o->name; o++)
+		if (!o->hidden)
+			add_fish_option(out, c, o);
+}
+
+void completion_fish(struct strbuf *out)
+{
+	strbuf_puts(out, "# SPDX-License-Identifier: Apache-2.0\n"
+			 "# Completion of onehop for fish; made by tools/generate.\n"
+			 "complete -c onehop -f\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		if (opens_group(c)) {
+			strbuf_printf(out,
+				      "complete -c onehop -f -n __fish_use_subcommand -a %.*s -d '",
+				      (int)word_length(*c), (*c)->name);
+			add_group_names(out, *c);
+			strbuf_puts(out, "'\n");
+		}
+		if (!(*c)->hidden)
+			add_fish_command(out, *c);
+	}
+}
+
 /* ---- the hidden command that tools/generate and the completion files run ---- */
 
 struct completion_options {
@@ -367,16 +475,19 @@ static int run_completion(const void *options, const char *const *args)
 		completion_bash(&b);
 	else if (strcmp(args[0], "zsh") == 0)
 		completion_zsh(&b);
+	else if (strcmp(args[0], "fish") == 0)
+		completion_fish(&b);
 	else if (list)
 		list->print(&b);
 	else
-		return fail(EXIT_REFUSED, "completion: must be bash or zsh, not '%s'", args[0]);
+		return fail(EXIT_REFUSED, "completion: must be bash, zsh or fish, not '%s'",
+			    args[0]);
 	return print_text(&b, EXIT_OK);
 }
 
 const struct command command_completion = {
 	.name = "completion",
-	.args = "bash|zsh|LIST",
+	.args = "bash|zsh|fish|LIST",
 	.summary = "print completions for a shell",
 	.about = "Prints the completion file for a shell, or the words that these files ask for: "
 		 "rules, gpus and others.",

@@ -13,10 +13,9 @@
 
 struct env_options {
 	struct common_options common;
-	struct observed_options observed;
 	const char *script, *explain;
 	int format, rankfile;
-	bool shell;
+	bool shell, shim;
 };
 
 enum { FORMAT_JSON = 1, FORMAT_CONF, FORMAT_K8S };
@@ -29,21 +28,24 @@ static const char *const launchers[] = {"mpirun", "srun", NULL};
 #define AT(member) offsetof(struct env_options, member)
 static const struct option env_table[] = {
 	COMMON_FROM(struct env_options),
+	COMMON_HOST(struct env_options),
 	COMMON_PID(struct env_options),
-	{"script", 0, OPTION_FILE, AT(script), "FILE",
+	OPT_FILE("script", script, "FILE",
 		"check what this shell or Slurm script sets, without running it, instead of "
-		"this shell's environment", NULL, 0, 0, 0},
+		"this shell's environment"),
 	COMMON_OBSERVED(struct env_options),
-	{"shell", 0, OPTION_FLAG, AT(shell), NULL,
-		"print only export lines: eval \"$(onehop env --shell)\"", NULL, 0, 0, 0},
-	{"format", 0, OPTION_CHOICE, AT(format), "FORMAT",
+	OPT_FLAG("shell", shell, "print only export lines: eval \"$(onehop env --shell)\""),
+	OPT_FLAG("shim", shim,
+		"print how to let libonehop run some of NCCL's collectives on this machine, and which"),
+	OPT_CHOICE("format", format, "FORMAT", formats,
 		"print json, the lines of /etc/nccl.conf (conf; NCCL's alone), or env of a Kubernetes "
-		"container (k8s)", formats, 0, 0, 0},
-	{"rankfile", 0, OPTION_CHOICE, AT(rankfile), "LAUNCHER",
+		"container (k8s)"),
+	OPT_CHOICE("rankfile", rankfile, "LAUNCHER", launchers,
 		"print a rank file for mpirun, or srun's option, that binds the process of "
-		"each GPU to the nearest CPUs", launchers, 0, 0, 0},
-	{"explain", 0, OPTION_TEXT, AT(explain), "NAME",
-		"explain what a variable does, when it is needed, and when it does harm", NULL, 0, 0, 0, WORDS_VARIABLES},
+		"each GPU to the nearest CPUs"),
+	OPT_TEXT("explain", explain, "NAME",
+		"explain what a variable does, when it is needed, and when it does harm",
+		.words = WORDS_VARIABLES),
 	COMMON_JSON(struct env_options),
 	COMMON_COLOR(struct env_options),
 	COMMON_WIDTH(struct env_options),
@@ -53,13 +55,21 @@ static const struct option env_table[] = {
 };
 /* clang-format on */
 
+/* It prints one thing at a time. */
+#define ENV_FORMS "shell shim format rankfile explain json"
+
+static const struct option_rule env_rules[] = {
+	{ENV_FORMS, .not_with = ENV_FORMS},
+	{"script", .not_with = "pid", .why = ": one environment counts"},
+	{0},
+};
+
 /* ---- one variable ---- */
 
 static int explain(const struct env_options *o)
 {
 	const struct variable *v = variable_find(o->explain);
 	struct document *out;
-	int r;
 
 	if (!v) {
 		v = variable_near(o->explain);
@@ -71,39 +81,22 @@ static int explain(const struct env_options *o)
 	}
 	out = document_new();
 	report_variable(out, v);
-	r = print_document(out, &o->common, EXIT_OK);
-	document_free(out);
-	return r;
+	return show_document(out, &o->common, EXIT_OK);
 }
 
 /* ---- this machine ---- */
-
-/* As of check: 1 for something to set, or set wrong, that is more than good to know. */
-static enum exit_code judge(const struct diagnosis *d, const struct advice *a)
-{
-	for (size_t i = 0; i < a->setting_n; i++)
-		if (a->settings[i]->severity >= SEVERITY_WARNING)
-			return EXIT_FINDING;
-	for (size_t i = 0; i < a->variable_n; i++)
-		for (size_t k = 0; k < a->variables[i].finding_n && !a->variables[i].set; k++)
-			if (a->variables[i].findings[k]->severity >= SEVERITY_WARNING)
-				return EXIT_FINDING;
-	return d->topology->endpoint_n ? EXIT_OK : EXIT_NOT_JUDGED;
-}
 
 static int print_advice(const struct diagnosis *d, const struct advice *a,
 			const struct env_unread *unread, const struct env_options *o)
 {
 	struct document *out;
-	int r;
 
 	if (o->common.json || o->format == FORMAT_JSON)
-		return print_json(report_env_json(d, a, unread), judge(d, a));
+		return print_json(report_env_json(d, a, unread),
+				  verdict_code(advice_verdict(d, a)));
 	out = document_new();
 	report_env(out, d, a, unread, o->common.verbose);
-	r = print_document(out, &o->common, judge(d, a));
-	document_free(out);
-	return r;
+	return show_document(out, &o->common, verdict_code(advice_verdict(d, a)));
 }
 
 /* For programs, which take what is printed: status 1 would only stop them. */
@@ -132,6 +125,20 @@ static int print_ranks(const struct topology *t, const struct env_options *o)
 	return r < 0 ? fail(EXIT_NOT_JUDGED, "%s", err_msg()) : print_text(&b, EXIT_OK);
 }
 
+static int print_shim(const struct topology *t, const struct env_options *o)
+{
+	struct document *out;
+
+	if (t->gpu_n < 2)
+		return fail(
+			EXIT_NOT_JUDGED,
+			"%s has fewer than two NVIDIA GPUs, so the shim would pass on every call",
+			t->machine->recorded ? t->machine->source_name : "this machine");
+	out = document_new();
+	report_env_shim(out, t);
+	return show_document(out, &o->common, EXIT_OK);
+}
+
 static int run_on(struct machine *m, const struct env_options *o)
 {
 	struct env_unread unread = {.file = o->script};
@@ -151,6 +158,8 @@ static int run_on(struct machine *m, const struct env_options *o)
 	a = advice_new(d);
 	if (o->rankfile)
 		r = print_ranks(t, o);
+	else if (o->shim)
+		r = print_shim(t, o);
 	else if (o->shell || o->format > FORMAT_JSON)
 		r = print_form(a, o);
 	else
@@ -167,18 +176,9 @@ static int run_env(const void *options, const char *const *args)
 	int r;
 
 	(void)args;
-	if (o->shell + (o->format != 0) + (o->rankfile != 0) + o->common.json +
-		    (o->explain != NULL) >
-	    1)
-		return fail(EXIT_REFUSED,
-			    "env prints one thing at a time: --shell, --format, --rankfile, "
-			    "--explain or --json");
-	if (o->script && o->common.pid)
-		return fail(EXIT_REFUSED,
-			    "--script and --pid exclude each other: one environment counts");
 	if (o->explain)
 		return explain(o);
-	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
+	if (machine_choice_read(&o->common.machine, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	r = run_on(m, o);
 	machine_free(m);
@@ -196,6 +196,7 @@ const struct command command_env = {
 		 "wrong: in the environment, in nccl.conf, in a process (--pid) or a script "
 		 "(--script). Then the NIC nearest to each GPU.",
 	.options = env_table,
+	.rules = env_rules,
 	.size = sizeof(struct env_options),
 	.run = run_env,
 };

@@ -7,11 +7,12 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/ask.h"
-#include "cli/confirm.h"
 #include "cli/fix_context.h"
-#include "cli/planning.h"
+#include "cli/progress.h"
 #include "diagnose/diagnose.h"
 #include "machine/machine.h"
+#include "session/confirm_session.h"
+#include "session/plan_session.h"
 
 #include <limits.h>
 #include <string.h>
@@ -19,182 +20,103 @@
 struct fix_options {
 	struct common_options common;
 	const char *root;
-	struct observed_options observed;
-	int iommu;
-	bool apply, yes, dry_run, now, kept, at_boot, trial, no_trial, confirm, when_healthy;
+	struct plan_choice request;
+	bool apply, yes, dry_run, at_boot, confirm, when_healthy;
 };
 
 static const char *const iommu_words[] = {"pt", "off", NULL};
-#define IOMMU_OFF 2
 
 /* clang-format off */
 #define AT(member) offsetof(struct fix_options, member)
 static const struct option fix_table[] = {
-	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
-		"make the planned changes; without it nothing is changed", NULL, 0, 0, 0},
-	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
-		"print the plan and change nothing; this is the default",
-		NULL, 0, 0, 0},
-	{"yes", 'y', OPTION_FLAG, AT(yes), NULL,
-		"continue even if regenerating a file loses manual edits",
-		NULL, 0, 0, 0},
+	OPT_FLAG("apply", apply, "make the planned changes; without it nothing is changed"),
+	OPT_FLAG("dry-run", dry_run, "print the plan and change nothing; this is the default"),
+	OPT_FLAG("yes", yes,
+		"continue even if regenerating a file loses manual edits", .letter = 'y'),
 	COMMON_FROM(struct fix_options),
+	COMMON_HOST(struct fix_options),
 	COMMON_ROOT(struct fix_options),
 	COMMON_OBSERVED(struct fix_options),
-	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
-		"how to change an IOMMU that translates: pt (pass-through, the default) or off", iommu_words, 0, 0, 0},
-	{"now", 0, OPTION_FLAG, AT(now), NULL,
-		"only changes that take effect now and last until the next boot", NULL, 0, 0, 0},
-	{"kept", 0, OPTION_FLAG, AT(kept), NULL,
-		"only permanent changes", NULL, 0, 0, 0},
-	{"trial", 0, OPTION_FLAG, AT(trial), NULL,
+	OPT_CHOICE("iommu", request.iommu, "HOW", iommu_words,
+		"how to change an IOMMU that translates: pt (pass-through, the default) or off"),
+	OPT_FLAG("now", request.now,
+		"only changes that take effect now and last until the next boot"),
+	OPT_FLAG("kept", request.kept, "only permanent changes"),
+	OPT_FLAG("trial", request.trial,
 		"try kernel parameters for one boot, until they are confirmed; the default where "
-		"no display is connected", NULL, 0, 0, 0},
-	{"no-trial", 0, OPTION_FLAG, AT(no_trial), NULL,
-		"set kernel parameters permanently, without a trial boot", NULL, 0, 0, 0},
-	{"confirm", 0, OPTION_FLAG, AT(confirm), NULL,
-		"keep the kernel parameters that this boot tries", NULL, 0, 0, 0},
-	{"when-healthy", 0, OPTION_FLAG, AT(when_healthy), NULL,
+		"no display is connected"),
+	OPT_FLAG("no-trial", request.no_trial,
+		"set kernel parameters permanently, without a trial boot"),
+	OPT_FLAG("confirm", confirm, "keep the kernel parameters that this boot tries"),
+	OPT_FLAG("when-healthy", when_healthy,
 		"for onehop's own unit: confirm once the system is up and as healthy as before",
-		NULL, 0, 0, true},
-	{"at-boot", 0, OPTION_FLAG, AT(at_boot), NULL,
-		"for onehop's own unit: write the registers of fixes in force again",
-		NULL, 0, 0, true},
+		.hidden = true),
+	OPT_FLAG("at-boot", at_boot,
+		"for onehop's own unit: write the registers of fixes in force again", .hidden = true),
 	COMMON_JSON(struct fix_options),
 	COMMON_COLOR(struct fix_options),
 	COMMON_WIDTH(struct fix_options),
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"show whole files and how each step is undone",
-		NULL, 0, 0, 0},
+	OPT_FLAG("verbose", common.verbose,
+		"show whole files and how each step is undone", .letter = 'v'),
 	COMMON_HELP(struct fix_options),
 	OPTIONS_END,
 };
 /* clang-format on */
 
-/* ---- making the plan ---- */
+/* The plan was made before the trial boot. */
+#define KEEPS_TRIAL ": it keeps the kernel parameters that this boot tries"
 
-struct job {
-	const struct fix_options *o;
-	const char *const *rules;
-	size_t rule_n;
-	struct machine *machine;
-	struct topology *topology;
-	struct diagnosis *diagnosis;
-	struct planned planned;
+static const struct option_rule fix_rules[] = {
+	{"confirm", .not_with = "apply dry-run trial no-trial now kept iommu observed root from",
+	 .why = KEEPS_TRIAL},
+	{"now", .not_with = "kept"},
+	{"trial", .not_with = "no-trial"},
+	{"trial", .not_with = "root", .why = ": it sets the next boot of this machine"},
+	{"apply", .not_with = "dry-run"},
+	{"apply", .not_with = "from", .why = ": run it on the machine itself"},
+	{0},
 };
 
-static void job_done(struct job *p)
-{
-	if (p->planned.plan)
-		planned_done(&p->planned);
-	if (p->diagnosis)
-		diagnosis_free(p->diagnosis);
-	if (p->topology)
-		topology_free(p->topology);
-	if (p->machine)
-		machine_free(p->machine);
-}
-
-static unsigned lifetime(const struct fix_options *o)
-{
-	return o->now ? CHANGE_NOW : o->kept ? CHANGE_KEPT : CHANGE_LASTING;
-}
-
-static int judge_machine(struct job *p)
-{
-	const struct fix_options *o = p->o;
-
-	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &p->machine) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	p->topology = topology_new(p->machine);
-	p->diagnosis = diagnose(p->topology);
-	return 0;
-}
-
-static int make_plan(struct job *p, const char *root)
-{
-	const struct planning how = {
-		.from = &p->o->common.from,
-		.root = root,
-		.propose = {.rules = p->rules,
-			    .rule_n = p->rule_n,
-			    .iommu_off = p->o->iommu == IOMMU_OFF},
-		.trial = p->o->no_trial ? TRIAL_NEVER
-			 : p->o->trial  ? TRIAL_ALWAYS
-					: TRIAL_WITHOUT_DISPLAY,
-		.lifetime = lifetime(p->o),
-	};
-
-	if (planned_make(&how, p->diagnosis, &p->planned) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	if (p->o->trial && p->planned.plan->no_trial)
-		return fail(
-			EXIT_REFUSED,
-			"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
-			p->planned.plan->no_trial);
-	return 0;
-}
+/* A run: what it prints with, and what it is about. */
+struct job {
+	const struct fix_options *o;
+	struct plan_session plan;
+};
 
 /* ---- printing it ---- */
 
 /* "onehop fix acs-redirect --iommu off --apply": the command that applies this plan. */
-static void add_words(const struct job *p, const char *root, struct strbuf *b)
+static void add_words(const struct fix_options *o, struct strbuf *b)
 {
-	const struct fix_options *o = p->o;
-
 	strbuf_puts(b, "onehop fix");
-	for (size_t i = 0; i < p->rule_n; i++)
-		strbuf_printf(b, " %s", p->rules[i]);
-	if (o->iommu)
-		strbuf_printf(b, " --iommu %s", iommu_words[o->iommu - 1]);
-	for (size_t i = 0; i < o->observed.files.n; i++) {
-		strbuf_puts(b, " --observed ");
-		strbuf_shell_word(b, o->observed.files.items[i]);
-	}
-	if (o->observed.no_store)
-		strbuf_puts(b, " --no-observed");
-	if (o->now || o->kept)
-		strbuf_puts(b, o->now ? " --now" : " --kept");
-	if (o->trial || o->no_trial)
-		strbuf_puts(b, o->trial ? " --trial" : " --no-trial");
-	if (root) {
-		strbuf_puts(b, " --root ");
-		strbuf_shell_word(b, root);
-	}
+	for (size_t i = 0; i < o->request.rule_n; i++)
+		strbuf_printf(b, " %s", o->request.rules[i]);
+	options_given(fix_table, o, "iommu observed no-observed now kept trial no-trial root", b);
 	strbuf_puts(b, " --apply");
 }
 
 static struct plan_report report_of(const struct job *p, const struct fix_context *s)
 {
-	return (struct plan_report){
-		.plan = p->planned.plan,
-		.changes = &p->planned.changes,
-		.machine = p->machine,
-		.root = s ? s->root : NULL,
-		.journal = s ? s->journal : NULL,
-		.journal_n = s ? s->journal_n : 0,
-		.journal_unread = s ? s->journal_unread : NULL,
-		.judged = machine_was_judged(p->diagnosis),
-		.diagnosis = p->diagnosis,
-		.rules = p->rules,
-		.rule_n = p->rule_n,
-		.is_root = s && fix_context_may_write(s),
-		.verbose = p->o->common.verbose,
-	};
+	struct plan_report r =
+		plan_report_of(p->plan.planned.plan, p->plan.machine, s ? &s->session : NULL);
+
+	r.changes = &p->plan.planned.changes;
+	r.judged = diagnosis_judged_any(p->plan.diagnosis);
+	r.diagnosis = p->plan.diagnosis;
+	r.rules = p->o->request.rules;
+	r.rule_n = p->o->request.rule_n;
+	r.verbose = p->o->common.verbose;
+	return r;
 }
 
 /* --apply without a step that can be done is refused. */
 static enum exit_code judge(const struct job *p, const struct plan_report *r)
 {
-	if (p->planned.plan->left_out_n && p->o->apply)
+	bool unseen = p->o->request.rule_n && report_not_judged(r, NULL);
+
+	if (p->plan.planned.plan->left_out_n && p->o->apply)
 		return EXIT_REFUSED;
-	if (plan_has_work(p->planned.plan) || p->planned.plan->left_out_n)
-		return EXIT_FINDING;
-	if (p->rule_n && report_not_judged(r, NULL))
-		return EXIT_NOT_JUDGED;
-	if (p->planned.made.n) /* proposed, and already set */
-		return EXIT_OK;
-	return r->judged ? EXIT_OK : EXIT_NOT_JUDGED;
+	return verdict_code(plan_session_verdict(&p->plan, unseen));
 }
 
 static int print_report(const struct job *p, const struct plan_report *r, enum exit_code code)
@@ -202,9 +124,7 @@ static int print_report(const struct job *p, const struct plan_report *r, enum e
 	struct document *d = document_new();
 
 	report_plan(d, r);
-	code = (enum exit_code)print_document(d, &p->o->common, code);
-	document_free(d);
-	return (int)code;
+	return show_document(d, &p->o->common, code);
 }
 
 static int show(const struct job *p, const struct fix_context *s)
@@ -212,7 +132,7 @@ static int show(const struct job *p, const struct fix_context *s)
 	AUTO_STRBUF struct strbuf words = {0};
 	struct plan_report r = report_of(p, s);
 
-	add_words(p, r.root, &words);
+	add_words(p->o, &words);
 	r.apply_words = strbuf_str(&words);
 	if (p->o->common.json)
 		return print_json(report_plan_json(&r, NULL), judge(p, &r));
@@ -221,22 +141,12 @@ static int show(const struct job *p, const struct fix_context *s)
 
 /* ---- carrying it out ---- */
 
-static const struct step *first_step(const struct plan *p)
-{
-	for (size_t i = 0; i < p->step_n; i++)
-		if (step_does(&p->steps[i]))
-			return &p->steps[i];
-	return NULL;
-}
-
 static int print_outcome_json(const struct job *p, const struct fix_context *s,
 			      const struct fix_outcome *o)
 {
 	struct plan_report r = report_of(p, s);
-	enum exit_code code = outcome_code(o);
-	int printed = print_json(report_plan_json(&r, o), code);
 
-	return code ? (int)code : printed;
+	return finish_outcome_json(o, report_plan_json(&r, o));
 }
 
 /* Ids of those that only root could judge. */
@@ -267,7 +177,7 @@ static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 		.error = -EPERM,
 		.sentence =
 			"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)",
-		.root = s->root};
+		.root = s->session.root};
 
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
@@ -277,18 +187,17 @@ static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 /* Runs the generators without installing their output, to see which lines would be lost. 0: continue. */
 static int look_ahead(struct job *p, struct fix_context *s)
 {
-	const struct fix_run run = fix_context_run(s);
+	const struct fix_run run = change_session_run(&s->session);
 	struct document *d;
 
-	if (fix_foresee(&run, p->planned.plan) < 0)
+	if (fix_foresee(&run, p->plan.planned.plan) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
-	if (!plan_drops_lines(p->planned.plan))
+	if (!plan_drops_lines(p->plan.planned.plan))
 		return 0;
 	if (!p->o->common.json) {
 		d = document_new();
-		report_dropped(d, p->planned.plan, false);
-		print_document(d, &p->o->common, EXIT_OK);
-		document_free(d);
+		report_dropped(d, p->plan.planned.plan, false);
+		show_document(d, &p->o->common, EXIT_OK);
 	}
 	if (p->o->yes)
 		return 0;
@@ -299,13 +208,13 @@ static int look_ahead(struct job *p, struct fix_context *s)
 /* The plan is printed first. If that fails, nothing is changed. */
 static int apply(struct job *p, struct fix_context *s)
 {
-	const struct step *first = first_step(p->planned.plan);
+	const struct step *first = plan_first_step(p->plan.planned.plan);
 	struct fix_outcome o;
 	int r;
 
 	if (!first)
 		return nothing_to_apply(p, s);
-	if (!fix_context_may_write(s))
+	if (!change_session_may_write(&s->session))
 		return fail(EXIT_REFUSED, "--apply needs root; nothing was changed (step 1: %s)",
 			    first->what);
 	if (!p->o->common.json) {
@@ -319,9 +228,9 @@ static int apply(struct job *p, struct fix_context *s)
 	r = look_ahead(p, s);
 	if (r)
 		return r;
-	fix_context_hold_signals();
-	o = fix_context_carry_out(s, p->planned.plan);
-	o.only_now = lifetime(p->o) == CHANGE_NOW;
+	change_session_hold_signals();
+	o = change_session_apply(&s->session, p->plan.planned.plan);
+	o.only_now = p->o->request.now;
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
 	printf("\n");
@@ -356,7 +265,7 @@ static int at_boot(const struct fix_options *o)
 
 	if (r)
 		return r;
-	run = fix_context_run(&s);
+	run = change_session_run(&s.session);
 	run.report = tell_at_boot;
 	run.context = &failed;
 	if (fix_at_boot(&run, &n) < 0)
@@ -367,75 +276,88 @@ static int at_boot(const struct fix_options *o)
 
 static int plan_and_go_on(struct job *p, struct fix_context *s)
 {
-	int r = s && p->o->apply ? fix_context_recover(s) : 0;
+	const bool apply_it = s && p->o->apply;
+	enum ending end;
 
-	if (r == 0 && s && p->o->apply && fix_check_trial(s->journal, s->journal_n) < 0)
+	if (apply_it && fix_check_trial(s->session.journal, s->session.journal_n) < 0)
 		return fail(EXIT_REFUSED, "%s; nothing was changed", err_msg());
-	if (r == 0)
-		r = judge_machine(p);
-	if (r == 0)
-		r = make_plan(p, s ? s->root : NULL);
-	if (r)
-		return r;
-	return s && p->o->apply ? apply(p, s) : show(p, s);
+	end = plan_session_begin(&p->plan, &p->o->request, &p->o->common.machine,
+				 s ? s->session.root : NULL);
+	if (end != ENDED_WELL)
+		return fail(ending_code(end), "%s", err_msg());
+	return apply_it ? apply(p, s) : show(p, s);
 }
 
 /* A recording has no journal, and this host's journal does not apply to it. */
 static int fix_machine(struct job *p)
 {
 	struct fix_context s;
-	bool host = !p->o->common.from.n || p->o->root;
+	bool host = !p->o->common.machine.from.n || p->o->root;
 	int r = host ? fix_context_open(&p->o->common, p->o->root, &s) : 0;
 
 	if (r)
 		return r;
 	if (host)
-		fix_context_read_journal(&s);
-	r = plan_and_go_on(p, host ? &s : NULL);
+		change_session_read_journal(&s.session);
+	r = host && p->o->apply ? fix_context_recover(&s, p->o->yes) : 0;
+	if (r == 0)
+		r = plan_and_go_on(p, host ? &s : NULL);
 	if (host)
 		fix_context_close(&s);
 	return r;
 }
 
-/* The plan was made before the trial boot, so options that shape a plan are refused. */
-static int confirm_or_refuse(const struct fix_options *o, const char *const *args)
+static int print_confirmed(const struct fix_context *s, const struct confirm_session *c)
 {
-	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
-	    o->iommu || o->observed.files.n || o->root || o->common.from.n)
-		return fail(
-			EXIT_REFUSED,
-			"--confirm cannot be combined with rules or other options: it keeps the kernel parameters that this boot tries");
-	return confirm_trial(&o->common, o->when_healthy);
+	const struct plan_report r = plan_report_of(c->plan, c->machine, &s->session);
+
+	return s->common->json ? finish_outcome_json(&c->outcome, report_plan_json(&r, &c->outcome))
+			       : finish_outcome(s, &c->outcome);
+}
+
+static int confirm_trial(const struct fix_options *o)
+{
+	struct progress progress;
+	const struct session_ear ear = progress_ear(&progress);
+	struct fix_context s;
+	struct confirm_session c = {.fix = &s.session,
+				    .ear = &ear,
+				    .when_healthy = o->when_healthy};
+	enum ending end;
+	int r = fix_context_open(&o->common, NULL, &s);
+
+	if (r)
+		return r;
+	end = confirm_session_run(&c);
+	if (c.idle)
+		printf("%s\n", c.idle);
+	else if (c.ran)
+		r = print_confirmed(&s, &c);
+	else
+		r = fail(ending_code(end), "%s", err_msg());
+	confirm_session_done(&c);
+	fix_context_close(&s);
+	return r;
 }
 
 static int run_fix(const void *options, const char *const *args)
 {
-	const struct fix_options *o = options;
-	struct job p = {.o = o, .rules = args};
+	struct fix_options o = *(const struct fix_options *)options;
+	struct job p = {.o = &o};
 	int r;
 
-	if (o->at_boot)
-		return at_boot(o);
-	if (o->confirm)
-		return confirm_or_refuse(o, args);
-	if (o->now && o->kept)
-		return fail(EXIT_REFUSED, "--now and --kept cannot be combined");
-	if (o->trial && o->no_trial)
-		return fail(EXIT_REFUSED, "--trial and --no-trial cannot be combined");
-	if (o->trial && o->root)
-		return fail(
-			EXIT_REFUSED,
-			"--trial cannot be used with --root: it sets the next boot of this machine");
-	for (; args[p.rule_n]; p.rule_n++)
-		if (!rule_find(args[p.rule_n]))
-			return no_rule("fix", args[p.rule_n]);
-	if (o->apply && o->dry_run)
-		return fail(EXIT_REFUSED, "--apply and --dry-run cannot be combined");
-	if (o->apply && o->common.from.n)
-		return fail(EXIT_REFUSED,
-			    "--apply cannot be used with --from: run it on the machine itself");
+	if (o.at_boot)
+		return at_boot(&o);
+	if (o.confirm && *args)
+		return fail(EXIT_REFUSED, "--confirm cannot be used with rules" KEEPS_TRIAL);
+	if (o.confirm)
+		return confirm_trial(&o);
+	o.request.rules = args;
+	for (; args[o.request.rule_n]; o.request.rule_n++)
+		if (!rule_named(args[o.request.rule_n]))
+			return fail(EXIT_REFUSED, "fix: %s", err_msg());
 	r = fix_machine(&p);
-	job_done(&p);
+	plan_session_done(&p.plan);
 	return r;
 }
 
@@ -447,6 +369,7 @@ const struct command command_fix = {
 	.about =
 		"Prints the steps that would resolve the findings of check, or only those of the named rules: each change, the old value, the reason and the cost. Without --apply nothing is changed. With --apply each step is journaled first and verified afterwards. If a step fails, all are undone. onehop undo reverts a fix.",
 	.options = fix_table,
+	.rules = fix_rules,
 	.size = sizeof(struct fix_options),
 	.max_args = MAX_ARGS,
 	.run = run_fix,

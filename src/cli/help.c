@@ -95,6 +95,7 @@ void program_help_text(struct document *out)
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"onehop COMMAND --help explains a command; onehop --version; onehop completion "
+		"onehop COMMAND --help explains a command; onehop --formats lists "
+		"the texts and files that --from and other options read; onehop completion "
 		"bash|zsh prints the shell's completions.");
 }

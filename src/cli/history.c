@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "cli/fix_context.h"
 
 #include <string.h>
@@ -17,6 +18,8 @@ struct history_options {
 static const struct option history_table[] = {
 	COMMON_ROOT(struct history_options),
 	COMMON_JSON(struct history_options),
+	COMMON_CSV(struct history_options),
+	COMMON_PAGE(struct history_options),
 	COMMON_COLOR(struct history_options),
 	COMMON_WIDTH(struct history_options),
 	{"verbose", 'v', OPTION_FLAG, offsetof(struct history_options, common.verbose), NULL,
@@ -33,7 +36,7 @@ static json_t *read_log(struct fix_context *s, unsigned number)
 	json_t *all = json_array();
 	size_t size;
 
-	if (host_read(&s->host, path, &text, &size) < 0)
+	if (host_read(&s->session.host, path, &text, &size) < 0)
 		return all;
 	for (const char *line = text; *line;) {
 		size_t n = strcspn(line, "\n");
@@ -57,10 +60,10 @@ static enum exit_code judge(const struct history_report *r)
 
 static int print_history(struct fix_context *s, const struct history_report *r, unsigned number)
 {
-	const struct journal_entry *e = number ? fix_context_entry(s, number) : NULL;
+	const struct journal_entry *e = number ? change_session_entry(&s->session, number) : NULL;
 	struct history_report one = *r;
+	AUTO_STRBUF struct strbuf csv = {0};
 	struct document *d;
-	int code;
 
 	if (number && !e)
 		return fail(EXIT_REFUSED, "there is no fix %u (see: onehop history)", number);
@@ -71,29 +74,31 @@ static int print_history(struct fix_context *s, const struct history_report *r, 
 	}
 	if (s->common->json)
 		return print_json(report_history_json(&one), judge(&one));
-	d = document_new();
+	if (prints_data(s->common)) {
+		report_history_csv(&csv, &one);
+		return print_text(&csv, judge(&one));
+	}
+	d = new_document(s->common);
 	if (e)
 		report_history_entry(d, &one, 0);
 	else
 		report_history(d, &one);
-	code = print_document(d, s->common, judge(&one));
-	document_free(d);
-	return code;
+	return show_document(d, s->common, judge(&one));
 }
 
 static int show_history(struct fix_context *s, unsigned number, const void *options)
 {
-	struct history_report r = {.root = s->root,
-				   .boot_id = s->boot_id,
+	struct history_report r = {.root = s->session.root,
+				   .boot_id = s->session.boot_id,
 				   .verbose = s->common->verbose};
 	AUTO_FREE json_t **logs = NULL;
 	int code;
 
 	(void)options;
-	if (fix_context_read_journal(s) < 0)
-		return fail(EXIT_REFUSED, "%s", s->journal_unread);
-	r.entries = s->journal;
-	r.n = s->journal_n;
+	if (change_session_read_journal(&s->session) < 0)
+		return fail(EXIT_REFUSED, "%s", s->session.journal_unread);
+	r.entries = s->session.journal;
+	r.n = s->session.journal_n;
 	logs = xcalloc(r.n + 1, sizeof(json_t *));
 	for (size_t i = 0; i < r.n; i++)
 		logs[i] = read_log(s, r.entries[i].number);

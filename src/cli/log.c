@@ -46,8 +46,7 @@ static int run_log(const void *options, const char *const *args)
 	} else {
 		out = document_new();
 		report_log(out, l, o->common.verbose);
-		r = print_document(out, &o->common, code_of(l));
-		document_free(out);
+		r = show_document(out, &o->common, code_of(l));
 	}
 	nccl_log_free(l);
 	return r;

@@ -4,25 +4,24 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/err.h"
-#include "base/source.h"
+#include "base/date.h"
+#include "base/markup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "ingest/ingest.h"
-#include "ingest/observe.h"
-#include "machine/machine.h"
+#include "recording/recording.h"
 #include "report/document.h"
 #include "report/json_layout.h"
+#include "result/figures_json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 /* A terminal wider than this is not filled: long lines are hard to read. */
 #define MAX_AUTO_WIDTH 120
@@ -43,75 +42,39 @@ int fail(enum exit_code code, const char *fmt, ...)
 	return (int)code;
 }
 
-/* Another user's environment is not ours to read, and none of it is not the same as nothing set. */
-static int check_pid_readable(int pid)
+enum exit_code verdict_code(enum verdict v)
 {
-	AUTO_FREE char *path = xprintf("/proc/%d/environ", pid);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char byte;
+	static const enum exit_code codes[VERDICT_N] = {
+		[VERDICT_OK] = EXIT_OK,
+		[VERDICT_BAD] = EXIT_FINDING,
+		[VERDICT_NA] = EXIT_NOT_JUDGED,
+		[VERDICT_UNKNOWN] = EXIT_NOT_JUDGED,
+	};
 
-	if (fd >= 0 && read(fd, &byte, 1) >= 0)
-		return 0;
-	return err_set(
-		errno,
-		"--pid: the environment of process %d cannot be read (%s): run as its user or as "
-		"root",
-		pid, strerror(errno));
+	return codes[v];
 }
 
-int check_pid(const struct common_options *c)
+enum exit_code ending_code(enum ending e)
 {
-	if (c->pid && c->from.n)
-		return err_set(
-			EINVAL,
-			"--pid with --from: a recording has no running processes; record them with "
-			"`onehop record --pid N`");
-	/* Signal 0 asks only whether it exists. */
-	if (c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
-		return err_set(ESRCH, "--pid: there is no process %d", c->pid);
-	return c->pid ? check_pid_readable(c->pid) : 0;
+	static const enum exit_code codes[] = {
+		[ENDED_WELL] = EXIT_OK,
+		[ENDED_REFUSED] = EXIT_REFUSED,
+		[ENDED_UNDECIDED] = EXIT_NOT_JUDGED,
+		[ENDED_FAILED] = EXIT_NOT_CHANGED,
+	};
+
+	return codes[e];
 }
 
-int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)
+int worse_code(int a, int b)
 {
-	int r = check_pid(c);
+	static const int order[] = {[EXIT_OK] = 0,
+				    [EXIT_NOT_JUDGED] = 1,
+				    [EXIT_FINDING] = 2,
+				    [EXIT_REFUSED] = 3,
+				    [EXIT_NOT_CHANGED] = 4};
 
-	return r < 0 ? r : ingest_machine(c->from.items, c->from.n, c->host, c->pid, parts, ret);
-}
-
-int load_observed_source(const struct common_options *c, const struct observed_options *o,
-			 unsigned parts, struct machine **ret, struct source **ret_source)
-{
-	struct source *s;
-	struct machine *m;
-	int r = check_pid(c);
-
-	if (r < 0)
-		return r;
-	r = ingest_machine_source(c->from.items, c->from.n, c->host, c->pid,
-				  o->no_store ? parts & ~MACHINE_OBSERVED : parts, &m, &s);
-	if (r < 0)
-		return r;
-	r = observe_files(o->files.items, o->files.n, m);
-	if (r < 0) {
-		machine_free(m);
-		source_free(s);
-		return r;
-	}
-	*ret = m;
-	*ret_source = s;
-	return 0;
-}
-
-int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
-		  struct machine **ret)
-{
-	struct source *s;
-	int r = load_observed_source(c, o, parts, ret, &s);
-
-	if (r == 0)
-		source_free(s);
-	return r;
+	return order[a] >= order[b] ? a : b;
 }
 
 /* ---- printing ---- */
@@ -123,16 +86,27 @@ bool terminal_escapes(int fd)
 	return isatty(fd) && term && strcmp(term, "dumb") != 0;
 }
 
-static bool wants_colour(const struct common_options *c)
+const char *const color_words[] = {"auto", "always", "never", NULL};
+
+static bool auto_colour(void)
 {
 	const char *no_color = getenv("NO_COLOR");
 
-	return !c->no_color && !(no_color && *no_color) && terminal_escapes(STDOUT_FILENO);
+	return !(no_color && *no_color) && terminal_escapes(STDOUT_FILENO);
+}
+
+static bool wants_colour(const struct common_options *c)
+{
+	enum color when = c->color ? (enum color)(c->color - 1) : COLOR_AUTO;
+
+	return when == COLOR_AUTO ? auto_colour() : when == COLOR_ALWAYS;
 }
 
 bool peer_escapes(const struct common_options *c)
 {
-	return !isatty(STDOUT_FILENO) || wants_colour(c);
+	bool script = !isatty(STDOUT_FILENO) && c->color != 1 + COLOR_NEVER;
+
+	return script || wants_colour(c);
 }
 
 /* What was asked for; 0: nothing. */
@@ -168,12 +142,165 @@ int print_text(const struct strbuf *b, enum exit_code code)
 	return (int)code;
 }
 
-int print_document(const struct document *d, const struct common_options *c, enum exit_code code)
+int save_text(const struct strbuf *b, const char *path)
+{
+	FILE *f;
+	bool well;
+
+	if (strcmp(path, "-") == 0)
+		return print_text(b, EXIT_OK);
+	f = fopen(path, "we");
+	if (!f)
+		return fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+	well = fwrite(strbuf_str(b), 1, b->len, f) == b->len;
+	well = fclose(f) == 0 && well;
+	return well ? fail(EXIT_OK, "%s: written", path)
+		    : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+}
+
+/* ---- pages ---- */
+
+bool page_wanted(const struct common_options *c)
+{
+	return c->html || c->markdown;
+}
+
+struct document *new_document(const struct common_options *c)
+{
+	return page_wanted(c) ? document_new_page() : document_new();
+}
+
+bool page_replaces_text(const struct common_options *c)
+{
+	return c->markdown || (c->html && strcmp(c->html, "-") == 0);
+}
+
+static void redact(void *redaction, const char *text, struct strbuf *out)
+{
+	redaction_text(redaction, text, out);
+}
+
+void this_host(char *buf, size_t size)
+{
+	if (gethostname(buf, size) < 0)
+		buf[0] = '\0';
+	buf[size - 1] = '\0';
+}
+
+/* The name of this host is replaced too, because a report about it may hold it. */
+static struct redaction *page_redaction(const struct common_options *c)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+
+	if (c->command->names_hosts)
+		return redaction_new("");
+	this_host(host, sizeof(host));
+	return redaction_new(host);
+}
+
+/* "Made by onehop 0.1.0 (onehop check) at 2026-01-31T10:20:30Z. Identifiers are replaced." */
+static char *made_by(const struct common_options *c)
+{
+	char when[DATE_SIZE];
+
+	date_to_state(when);
+	return xprintf(
+		"Made by onehop %s (onehop %s)%s%s. %s", ONEHOP_VERSION, c->command->name,
+		*when ? " at " : "", when,
+		c->keep_identifiers ? "Identifiers are shown as they were read."
+		: c->command->names_hosts
+			? "Serial numbers, UUIDs and network addresses are replaced by stand-ins."
+			: "Serial numbers, UUIDs, network addresses and host names are "
+			  "replaced by stand-ins.");
+}
+
+/* A page replaces a page or an empty file only: FILE may be the recording that is read. 0, or the exit status with the sentence printed. */
+static int check_place(const char *path)
+{
+	static const char start[] = "<!DOCTYPE html>";
+	char found[sizeof(start) - 1];
+	struct stat st;
+	FILE *f;
+	size_t n;
+
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !st.st_size)
+		return EXIT_OK;
+	f = fopen(path, "re");
+	if (!f)
+		return fail(EXIT_REFUSED, "--html: %s: %s", path, strerror(errno));
+	n = fread(found, 1, sizeof(found), f);
+	fclose(f);
+	if (n == sizeof(found) && strncasecmp(found, start, n) == 0)
+		return EXIT_OK;
+	return fail(EXIT_REFUSED, "--html: %s is not an HTML page, and is left as it is", path);
+}
+
+/* The pages that were asked for; the text follows unless one of them takes its place. */
+static int print_pages(const struct document *d, const struct common_options *c)
+{
+	AUTO_FREE char *made = made_by(c);
+	struct redaction *r = c->keep_identifiers ? NULL : page_redaction(c);
+	struct page_format format = {made, r ? redact : NULL, r};
+	AUTO_STRBUF struct strbuf html = {0}, markdown = {0};
+	int result = EXIT_OK;
+
+	if (c->html)
+		result = check_place(c->html);
+	if (c->html && result == EXIT_OK) {
+		document_write_html(d, &format, &html);
+		result = save_text(&html, c->html);
+	}
+	if (c->markdown && result == EXIT_OK) {
+		document_write_markdown(d, &format, &markdown);
+		result = print_text(&markdown, EXIT_OK);
+	}
+	redaction_free(r);
+	return result;
+}
+
+int show_document(struct document *d, const struct common_options *c, enum exit_code code)
 {
 	struct text_format format = {.width = output_width(c), .colour = wants_colour(c)};
 	AUTO_STRBUF struct strbuf b = {0};
 
+	if (document_is_page(d)) {
+		int r = print_pages(d, c);
+
+		if (r != EXIT_OK || page_replaces_text(c)) {
+			document_free(d);
+			return r == EXIT_OK ? (int)code : r;
+		}
+	}
 	document_write_text(d, &format, &b);
+	document_free(d);
+	return print_text(&b, code);
+}
+
+/* ---- data for programs ---- */
+
+const char *const csv_only[] = {FORMAT_CSV, NULL};
+
+bool format_is(const struct common_options *c, const char *name)
+{
+	const struct option *o = c->command->options;
+
+	while (o->name && strcmp(o->name, "format") != 0)
+		o++;
+	return c->format && o->name && strcmp(o->choices[c->format - 1], name) == 0;
+}
+
+bool prints_data(const struct common_options *c)
+{
+	return c->json || format_is(c, FORMAT_CSV);
+}
+
+int print_figures(const struct figures *f, const struct common_options *c, enum exit_code code)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (c->json)
+		return print_json(figures_to_json(f), code);
+	report_figures_csv(&b, f);
 	return print_text(&b, code);
 }
 

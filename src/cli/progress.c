@@ -2,10 +2,9 @@
 #include "cli/progress.h"
 
 #include "base/clock.h"
-#include "base/strbuf.h"
+#include "base/text.h"
 #include "cli/command.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -14,24 +13,18 @@
 
 void progress_begin(struct progress *p)
 {
-	*p = (struct progress){.shown_s = clock_s()};
+	p->shown_s = clock_s();
+	p->open = false;
 }
 
-void progress_show(struct progress *p, const char *fmt, ...)
+static void show(struct progress *p, const char *text)
 {
 	bool terminal = terminal_escapes(STDERR_FILENO);
-	AUTO_STRBUF struct strbuf b = {0};
 	double now = clock_s();
-	va_list ap;
 
 	if (!terminal && now - p->shown_s < PAUSE_S)
 		return;
-	strbuf_puts(&b, terminal ? ERASE "onehop: " : "onehop: ");
-	va_start(ap, fmt);
-	strbuf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	strbuf_puts(&b, terminal ? "" : "\n");
-	fputs(strbuf_str(&b), stderr);
+	fprintf(stderr, "%sonehop: %s%s", terminal ? ERASE : "", text, terminal ? "" : "\n");
 	fflush(stderr);
 	p->shown_s = now;
 	p->open = terminal;
@@ -48,12 +41,23 @@ void progress_end(struct progress *p)
 
 static void hear(void *context, enum session_word w, const char *text)
 {
+	struct progress *p = context;
+
 	if (w == SESSION_RUNS) {
-		progress_show(context, "%s", text);
+		if (!p->quiet)
+			show(p, text);
 		return;
 	}
-	progress_end(context);
-	fail(EXIT_OK, "%s", text);
+	progress_end(p);
+	if (w == SESSION_NOTE) {
+		fail(EXIT_OK, "%s", text);
+	} else if (w == SESSION_LOG) {
+		fprintf(stderr, "%s%s", text, text_ends_with(text, "\n") ? "" : "\n");
+	} else if (!p->quiet) {
+		printf("%s\n", text);
+		fflush(stdout);
+		progress_begin(p);
+	}
 }
 
 struct session_ear progress_ear(struct progress *p)

@@ -30,9 +30,10 @@ static const struct option record_table[] = {
 		"names",
 		NULL, 0, 0, 0},
 	COMMON_PID(struct record_options),
-	{"from", 0, OPTION_LIST, AT(common.from), "FILE",
-		"copy this recording or these texts instead of reading the host; repeatable", NULL,
-		0, 0, 0},
+	{"from", 0, OPTION_LIST, AT(common.machine.from), "FILE",
+		"copy this recording or these texts instead of reading the host; - is standard "
+		"input; repeatable", NULL, 0, 0, 0},
+	COMMON_HOST(struct record_options),
 	COMMON_COLOR(struct record_options),
 	COMMON_WIDTH(struct record_options),
 	COMMON_HELP(struct record_options),
@@ -42,11 +43,11 @@ static const struct option record_table[] = {
 
 static int capture(const struct record_options *o, struct source *map, struct machine **ret)
 {
-	int r = check_pid(&o->common);
+	int r = machine_choice_check(&o->common.machine);
 
 	return r < 0 ? r
-		     : ingest_record(o->common.from.items, o->common.from.n, o->common.pid, map,
-				     ret);
+		     : ingest_record(o->common.machine.from.items, o->common.machine.from.n,
+				     o->common.machine.host, o->common.machine.pid, map, ret);
 }
 
 static void add_size(struct document *out, const char *path)
@@ -81,7 +82,6 @@ static void add_contents(struct document *out, const struct machine *m)
 static int print_summary(const struct record_options *o, const char *path, const struct machine *m)
 {
 	struct document *out = document_new();
-	int r;
 
 	document_paragraph(out, STYLE_STRONG, 0, "%s: written", path);
 	add_contents(out, m);
@@ -92,9 +92,7 @@ static int print_summary(const struct record_options *o, const char *path, const
 			: "replaced (serial numbers, UUIDs, GUIDs, MAC and IP addresses, host names)");
 	add_size(out, path);
 	document_paragraph(out, STYLE_PLAIN, 2, "to check it: onehop check --from %s", path);
-	r = print_document(out, &o->common, EXIT_OK);
-	document_free(out);
-	return r;
+	return show_document(out, &o->common, EXIT_OK);
 }
 
 static int run_record(const void *options, const char *const *args)

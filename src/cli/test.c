@@ -2,8 +2,10 @@
 /* onehop test: does what one GPU writes to another's memory arrive, and does it read what is there? */
 #include "cli/command.h"
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "cli/device_options.h"
 #include "cli/progress.h"
 #include "report/report_test.h"
@@ -43,6 +45,7 @@ static const struct option test_table[] = {
 		"lossy, comptag, packed, host-shift",
 		NULL, 0, 0, 0, WORDS_FAULTS},
 	COMMON_JSON(struct test_options),
+	COMMON_PAGE(struct test_options),
 	COMMON_COLOR(struct test_options),
 	COMMON_WIDTH(struct test_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
@@ -53,22 +56,11 @@ static const struct option test_table[] = {
 /* clang-format on */
 
 /* The options that change what is tested, besides those that choose devices. */
-static const size_t testing[] = {
-	AT(request.deadline_s), AT(request.devices.memory), AT(request.long_s),
-	AT(request.atomics),    AT(request.compressible),   AT(request.host_memory),
-	AT(request.inject),
+static const char *const testing[] = {
+	"deadline", "memory", "long", "atomics", "compressible", "host-memory", "inject",
 };
 
 _Static_assert(ARRAY_LEN(testing) <= TEST_OPTIONS_MAX, "each may be in the journal");
-
-static const struct option *option_at(size_t offset)
-{
-	const struct option *o = test_table;
-
-	while (o->offset != offset)
-		o++;
-	return o;
-}
 
 /* Those that were given, the caller's to free. */
 static size_t list_given(const struct test_options *o, char *ret[static TEST_OPTIONS_MAX])
@@ -76,8 +68,11 @@ static size_t list_given(const struct test_options *o, char *ret[static TEST_OPT
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(testing); i++) {
-		ret[n] = option_given(option_at(testing[i]), o);
-		n += ret[n] != NULL;
+		AUTO_STRBUF struct strbuf b = {0};
+
+		options_given(test_table, o, testing[i], &b);
+		if (b.len)
+			ret[n++] = xstrdup(b.text + 1);
 	}
 	return n;
 }
@@ -102,15 +97,12 @@ static int print_session(const struct test_session *s, const struct common_optio
 {
 	const struct test_report r = test_report_of(s, o->verbose);
 	struct document *out;
-	int code;
 
 	if (o->json)
 		return print_json(report_test_json(&r), judge(s));
-	out = document_new();
+	out = new_document(o);
 	report_test(out, &r);
-	code = print_document(out, o, judge(s));
-	document_free(out);
-	return code;
+	return show_document(out, o, judge(s));
 }
 
 static int run_session(struct test_session *s, struct progress *progress,

@@ -18,7 +18,6 @@ struct topo_options {
 	bool matrix;
 	int p2p;
 	const char *svg;
-	struct observed_options observed;
 };
 
 /* In the order of enum p2p_cap. */
@@ -28,6 +27,7 @@ static const char *const p2p_letters[] = {"r", "w", "n", "a", "p", NULL};
 #define AT(member) offsetof(struct topo_options, member)
 static const struct option topo_table[] = {
 	COMMON_FROM(struct topo_options),
+	COMMON_HOST(struct topo_options),
 	COMMON_PID(struct topo_options),
 	{"matrix", 'm', OPTION_FLAG, AT(matrix), NULL,
 		"print exactly what nvidia-smi topo -m prints", NULL, 0, 0, 0},
@@ -39,6 +39,8 @@ static const struct option topo_table[] = {
 		"is standard output", NULL, 0, 0, 0},
 	COMMON_OBSERVED(struct topo_options),
 	COMMON_JSON(struct topo_options),
+	COMMON_CSV(struct topo_options),
+	COMMON_PAGE(struct topo_options),
 	COMMON_COLOR(struct topo_options),
 	COMMON_WIDTH(struct topo_options),
 	COMMON_HELP(struct topo_options),
@@ -76,51 +78,6 @@ static int print_p2p(const struct topology *t, const struct topo_options *o)
 	return print_text(&b, EXIT_OK);
 }
 
-static int save_text(const struct strbuf *b, const char *path)
-{
-	FILE *f = fopen(path, "we");
-	bool well;
-
-	if (!f)
-		return fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
-	well = fwrite(strbuf_str(b), 1, b->len, f) == b->len;
-	well = fclose(f) == 0 && well;
-	return well ? EXIT_OK : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
-}
-
-/* The errors and warnings of `onehop check`, as the drawing wants them. */
-static struct draw_note *make_notes(const struct diagnosis *d, size_t *ret_n)
-{
-	static const enum chain_state states[SEVERITY_N] = {
-		[SEVERITY_WARNING] = CHAIN_POSSIBLE,
-		[SEVERITY_ERROR] = CHAIN_BAD,
-	};
-	struct draw_note *notes = NULL;
-
-	*ret_n = 0;
-	for (size_t i = 0; i < d->finding_n; i++) {
-		const struct finding *f = &d->findings[i];
-		struct draw_note note = {
-			.at = f->pci,
-			.state = states[f->severity],
-			.text = f->sentence,
-			.title = arena_printf(d->arena, "%s: %s: %s [%s]",
-					      severity_word(f->severity), f->subject, f->sentence,
-					      f->rule->id),
-		};
-
-		if (f->severity == SEVERITY_INFO)
-			continue;
-		if (f->pci || !f->named_n)
-			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
-		for (size_t k = 0; k < f->named_n; k++) {
-			note.at = f->named[k];
-			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
-		}
-	}
-	return notes;
-}
-
 /* Without any device there is nothing to show, whatever was printed. */
 static enum exit_code topology_code(const struct topology *t)
 {
@@ -131,18 +88,17 @@ static int print_svg(const struct topology *t, const struct topo_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	struct diagnosis *d = diagnose(t);
-	size_t n;
-	const struct draw_note *notes = make_notes(d, &n);
 	int r;
 
-	topology_draw_svg(t, notes, n, &b);
+	report_drawing(d, false, &b);
 	diagnosis_free(d);
-	r = strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_OK) : save_text(&b, o->svg);
+	r = save_text(&b, o->svg);
 	return r == EXIT_OK ? (int)topology_code(t) : r;
 }
 
 static int print_topology(const struct topology *t, const struct topo_options *o)
 {
+	AUTO_STRBUF struct strbuf csv = {0};
 	enum exit_code code = topology_code(t);
 	struct diagnosis *d;
 	struct document *out;
@@ -150,11 +106,14 @@ static int print_topology(const struct topology *t, const struct topo_options *o
 
 	if (o->common.json)
 		return print_json(report_topology_json(t), code);
+	if (prints_data(&o->common)) {
+		report_topology_csv(&csv, t);
+		return print_text(&csv, code);
+	}
 	d = diagnose(t);
-	out = document_new();
+	out = new_document(&o->common);
 	report_topology(out, d);
-	r = print_document(out, &o->common, code);
-	document_free(out);
+	r = show_document(out, &o->common, code);
 	diagnosis_free(d);
 	return r;
 }
@@ -184,12 +143,14 @@ static int run_topo(const void *options, const char *const *args)
 	int r;
 
 	(void)args;
-	if ((o->matrix != 0) + (o->p2p != 0) + (o->svg != NULL) + o->common.json > 1)
-		return fail(EXIT_REFUSED,
-			    "topo prints one thing at a time: -m, -p2p, --svg or --json");
-	if (o->observed.files.n && view.parts != MACHINE_TO_JUDGE)
+	if ((o->matrix != 0) + (o->p2p != 0) + (o->svg != NULL) + o->common.json +
+		    (o->common.format != 0) + page_wanted(&o->common) >
+	    1)
+		return fail(EXIT_REFUSED, "topo prints one thing at a time: -m, -p2p, --svg, "
+					  "--json, --format, or --html and --markdown");
+	if (o->common.machine.observed.n && view.parts != MACHINE_TO_JUDGE)
 		return fail(EXIT_REFUSED, "--observed has no effect on -m and -p2p");
-	if (load_observed(&o->common, &o->observed, view.parts, &m) < 0)
+	if (machine_choice_read(&o->common.machine, view.parts, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	t = topology_new(m);
 	r = view.print(t, o);

@@ -32,15 +32,12 @@ static const struct option tune_table[] = {
 static int print_session(const struct tune_session *s, const struct common_options *o)
 {
 	struct document *out;
-	int code;
 
 	if (o->json)
 		return print_json(report_tune_json(s), EXIT_OK);
 	out = document_new();
 	report_tune(out, s, o->verbose);
-	code = print_document(out, o, EXIT_OK);
-	document_free(out);
-	return code;
+	return show_document(out, o, EXIT_OK);
 }
 
 static int run_session(struct tune_session *s, struct progress *progress,

@@ -20,18 +20,16 @@ struct undo_options {
 /* clang-format off */
 #define AT(member) offsetof(struct undo_options, member)
 static const struct option undo_table[] = {
-	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
-		"show what would be done and change nothing", NULL, 0, 0, 0},
-	{"forget", 0, OPTION_FLAG, AT(forget), NULL,
-		"close fix N, which was undone by other means, and change nothing else", NULL, 0,
-		0, 0},
+	OPT_FLAG("dry-run", dry_run, "show what would be done and change nothing"),
+	OPT_FLAG("forget", forget,
+		"close fix N, which was undone by other means, and change nothing else"),
 	COMMON_YES(struct undo_options),
 	COMMON_ROOT(struct undo_options),
 	COMMON_JSON(struct undo_options),
 	COMMON_COLOR(struct undo_options),
 	COMMON_WIDTH(struct undo_options),
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"in the plan, also show the present content of what someone else changed", NULL, 0, 0, 0},
+	OPT_FLAG("verbose", common.verbose,
+		"in the plan, also show the present content of what someone else changed", .letter = 'v'),
 	COMMON_HELP(struct undo_options),
 	OPTIONS_END,
 };
@@ -46,7 +44,7 @@ static int print_plan(struct fix_context *s, const struct journal_entry *e, bool
 	struct document *d = document_new();
 	int r;
 
-	fix_read_back(&s->host, e, states, now);
+	fix_read_back(&s->session.host, e, states, now);
 	report_undo_plan(d, e, states, now, s->common->verbose);
 	if (plan_drops_lines(e->plan)) {
 		document_blank(d);
@@ -54,8 +52,7 @@ static int print_plan(struct fix_context *s, const struct journal_entry *e, bool
 	}
 	if (dry_run)
 		report_nothing_changed(d);
-	r = print_document(d, s->common, EXIT_OK);
-	document_free(d);
+	r = show_document(d, s->common, EXIT_OK);
 	for (size_t i = 0; i < e->plan->step_n; i++)
 		free(now[i]);
 	return r;
@@ -64,18 +61,21 @@ static int print_plan(struct fix_context *s, const struct journal_entry *e, bool
 /* Runs the generators without installing their output, as `fix --apply` does. */
 static int look_ahead(struct fix_context *s, const struct journal_entry *e)
 {
-	const struct fix_run run = fix_context_run(s);
+	const struct fix_run run = change_session_run(&s->session);
 
 	return fix_foresee_undo(&run, e);
 }
 
 static int dry_run(struct fix_context *s, const struct journal_entry *e)
 {
-	const struct fix_outcome o = {
-		.undo = true, .dry_run = true, .entry = e, .number = e->number, .root = s->root};
+	const struct fix_outcome o = {.undo = true,
+				      .dry_run = true,
+				      .entry = e,
+				      .number = e->number,
+				      .root = s->session.root};
 
 	/* Where nothing can be written the plan is shown without. */
-	if (fix_context_may_write(s))
+	if (change_session_may_write(&s->session))
 		look_ahead(s, e);
 	if (s->common->json)
 		return print_json(report_undo_json(&o), EXIT_OK);
@@ -100,40 +100,16 @@ static int show_and_ask(struct fix_context *s, const struct journal_entry *e, bo
 
 /* ---- doing it ---- */
 
-/* Where a reboot is needed, what was applied in this very boot was not in force yet. */
-static bool reboot_due(const struct fix_context *s, const struct journal_entry *e)
-{
-	return !s->root && e && journal_undo_needs_reboot(e) &&
-	       (!*s->boot_id || strcmp(e->boot_id, s->boot_id) != 0);
-}
-
 static int undo(struct fix_context *s, unsigned number)
 {
-	struct fix_run run = fix_context_run(s);
-	struct fix_outcome o = {.undo = true, .root = s->root};
-	struct left_build *left;
-	enum exit_code code;
-	size_t left_n;
-	int printed;
+	struct fix_outcome o;
 
-	fix_context_hold_signals();
-	o.error = fix_undo(&run, number, &o.result, &o.number);
-	if (o.error < 0)
-		o.sentence = arena_strdup(s->arena, err_msg());
-	o.was_signalled = fix_context_was_signalled();
-	o.events = s->events;
-	o.event_n = s->event_n;
-	fix_context_read_journal(s);
-	o.entry = fix_context_entry(s, o.number);
-	o.reboot = !o.error && o.result == FIX_DONE && reboot_due(s, o.entry);
+	change_session_hold_signals();
+	o = change_session_undo(&s->session, number);
 	if (!s->common->json)
 		return finish_outcome(s, &o);
-	code = outcome_code(&o);
-	left_n = fix_context_left_builds(s, &o, &left);
-	printed = print_json(report_left_json(left, left_n, fix_context_left_sources(s, &o),
-					      report_undo_json(&o)),
-			     code);
-	return code ? (int)code : printed;
+	return finish_outcome_json(&o, report_left_json(o.left_builds, o.left_build_n,
+							o.left_sources, report_undo_json(&o)));
 }
 
 /* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
@@ -143,7 +119,7 @@ static int refuse(struct fix_context *s, int error, bool say)
 				      .dry_run = say,
 				      .error = error,
 				      .sentence = err_msg(),
-				      .root = s->root};
+				      .root = s->session.root};
 
 	if (s->common->json)
 		return print_json(report_undo_json(&o), EXIT_REFUSED);
@@ -151,28 +127,38 @@ static int refuse(struct fix_context *s, int error, bool say)
 		    error == -ENOENT ? " (see: onehop history)" : "");
 }
 
-static int forget(struct fix_context *s, const struct journal_entry *e, bool dry_run)
+static int forget(struct fix_context *s, const struct fix_run *run, const struct journal_entry *e,
+		  bool dry_run)
 {
-	const struct fix_run run = fix_context_run(s);
-	struct fix_outcome o = {.undo = true, .dry_run = dry_run, .root = s->root};
+	struct fix_outcome o = {.undo = true, .dry_run = dry_run, .root = s->session.root};
 	struct document *d;
-	int r = dry_run ? 0 : fix_forget(&run, e->number);
+	int r = dry_run ? 0 : fix_forget(run, e->number);
 
 	if (r < 0)
 		return refuse(s, r, false);
 	o.number = e->number;
-	fix_context_read_journal(s);
-	o.entry = fix_context_entry(s, o.number);
+	change_session_read_journal(&s->session);
+	o.entry = change_session_entry(&s->session, o.number);
 	if (s->common->json)
 		return print_json(report_undo_json(&o), EXIT_OK);
 	d = document_new();
 	if (dry_run)
 		report_nothing_changed(d);
 	else
-		report_forgotten(d, o.number);
-	r = print_document(d, s->common, EXIT_OK);
-	document_free(d);
-	return r;
+		report_forgotten(d, o.entry);
+	return show_document(d, s->common, EXIT_OK);
+}
+
+static int forget_or_say(struct fix_context *s, unsigned number, const struct undo_options *o)
+{
+	struct fix_run run = change_session_run(&s->session);
+	size_t at;
+	int r;
+
+	run.is_own = o->yes;
+	r = fix_check_forget(&run, s->session.journal, s->session.journal_n, number, &at);
+	return r < 0 ? refuse(s, r, o->dry_run)
+		     : forget(s, &run, &s->session.journal[at], o->dry_run);
 }
 
 static int undo_or_say(struct fix_context *s, unsigned number, const void *options)
@@ -181,22 +167,20 @@ static int undo_or_say(struct fix_context *s, unsigned number, const void *optio
 	size_t at;
 	int r;
 
-	if (!o->dry_run && !fix_context_may_write(s))
+	if (!o->dry_run && !change_session_may_write(&s->session))
 		return fail(EXIT_REFUSED, "undo needs root. Nothing was changed.");
-	if (fix_context_read_journal(s) < 0)
-		return fail(EXIT_REFUSED, "%s", s->journal_unread);
-	if (o->forget) {
-		r = fix_check_forget(&s->host, s->journal, s->journal_n, number, &at);
-		return r < 0 ? refuse(s, r, o->dry_run) : forget(s, &s->journal[at], o->dry_run);
-	}
-	r = fix_check_undo(&s->host, s->journal, s->journal_n, number, &at);
+	if (change_session_read_journal(&s->session) < 0)
+		return fail(EXIT_REFUSED, "%s", s->session.journal_unread);
+	if (o->forget)
+		return forget_or_say(s, number, o);
+	r = fix_check_undo(&s->session.host, s->session.journal, s->session.journal_n, number, &at);
 	if (r < 0)
 		return refuse(s, r, o->dry_run);
 	if (o->dry_run)
-		return dry_run(s, &s->journal[at]);
-	r = show_and_ask(s, &s->journal[at], o->yes);
+		return dry_run(s, &s->session.journal[at]);
+	r = show_and_ask(s, &s->session.journal[at], o->yes);
 	/* The one that was shown, whatever came behind it while somebody thought. */
-	return r ? r : undo(s, s->journal[at].number);
+	return r ? r : undo(s, s->session.journal[at].number);
 }
 
 static int run_undo(const void *options, const char *const *args)

@@ -20,120 +20,73 @@ struct unlock_command_options {
 	struct common_options common;
 	const char *sources, *mirror, *kernel, *tree, *probe;
 	bool download, image, apply, by_hand, diff, explain, revert, support;
-	struct observed_options observed;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct unlock_command_options, member)
 static const struct option unlock_table[] = {
-	{"sources", 0, OPTION_FILE, AT(sources), "DIR",
-		"show how the driver's sources in DIR would be edited, built and installed, and which module options would be set", NULL, 0, 0, 0},
-	{"download", 0, OPTION_FLAG, AT(download), NULL,
-		"the same with the sources of the installed release, which --apply downloads from NVIDIA's public repository and verifies", NULL, 0, 0, 0},
-	{"mirror", 0, OPTION_TEXT, AT(mirror), "URL",
-		"with --download: use this mirror of the repository", NULL, 0, 0, 0},
-	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
-		"with --sources or --download: build and install the driver; alone: set the module options, if only they are missing; onehop undo reverts both. With --tree: edit the tree", NULL, 0, 0, 0},
-	{"kernel", 0, OPTION_TEXT, AT(kernel), "RELEASE",
-		"build for this kernel instead of the running one", NULL, 0, 0, 0},
-	{"image", 0, OPTION_FLAG, AT(image), NULL,
-		"prepare a system image, as in a chroot: judge no cards, and set the options for all", NULL, 0, 0, 0},
-	{"by-hand", 0, OPTION_FLAG, AT(by_hand), NULL,
-		"also print the commands to do it manually", NULL, 0, 0, 0},
-	{"support", 0, OPTION_FLAG, AT(support), NULL,
-		"print which cards support P2P with which driver (docs/support.md)", NULL, 0, 0, 0},
-	{"probe", 0, OPTION_FILE, AT(probe), "FILE",
-		"check one file: does this nvidia module or object file have BAR1 P2P for every chip, or this nvidia_uvm module the gate for managed memory?", NULL, 0, 0, 0},
-	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
-		"only edit (or show, or restore) this source tree of NVIDIA's open kernel modules", NULL, 0, 0, 0},
-	{"explain", 0, OPTION_FLAG, AT(explain), NULL,
-		"with --tree: show each edit, its reason, and how often each place was found", NULL, 0, 0, 0},
-	{"diff", 0, OPTION_FLAG, AT(diff), NULL,
-		"with --tree: print the hashes of the files and the edits as a unified diff", NULL, 0, 0, 0},
-	{"revert", 0, OPTION_FLAG, AT(revert), NULL,
-		"with --tree: restore the files as released", NULL, 0, 0, 0},
+	OPT_FILE("sources", sources, "DIR",
+		"show how the driver's sources in DIR would be edited, built and installed, and which module options would be set"),
+	OPT_FLAG("download", download,
+		"the same with the sources of the installed release, which --apply downloads from NVIDIA's public repository and verifies"),
+	OPT_TEXT("mirror", mirror, "URL", "with --download: use this mirror of the repository"),
+	OPT_FLAG("apply", apply,
+		"with --sources or --download: build and install the driver; alone: set the module options, if only they are missing; onehop undo reverts both. With --tree: edit the tree"),
+	OPT_TEXT("kernel", kernel, "RELEASE", "build for this kernel instead of the running one"),
+	OPT_FLAG("image", image,
+		"prepare a system image, as in a chroot: judge no cards, and set the options for all"),
+	OPT_FLAG("by-hand", by_hand, "also print the commands to do it manually"),
+	OPT_FLAG("support", support,
+		"print which cards support P2P with which driver (docs/support.md)"),
+	OPT_FILE("probe", probe, "FILE",
+		"check one file: does this nvidia module or object file have BAR1 P2P for every chip, or this nvidia_uvm module the gate for managed memory?"),
+	OPT_FILE("tree", tree, "DIR",
+		"only edit (or show, or restore) this source tree of NVIDIA's open kernel modules"),
+	OPT_FLAG("explain", explain,
+		"with --tree: show each edit, its reason, and how often each place was found"),
+	OPT_FLAG("diff", diff,
+		"with --tree: print the hashes of the files and the edits as a unified diff"),
+	OPT_FLAG("revert", revert, "with --tree: restore the files as released"),
 	COMMON_FROM(struct unlock_command_options),
+	COMMON_HOST(struct unlock_command_options),
 	COMMON_OBSERVED(struct unlock_command_options),
 	COMMON_JSON(struct unlock_command_options),
 	COMMON_COLOR(struct unlock_command_options),
 	COMMON_WIDTH(struct unlock_command_options),
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"with --download or --sources: show whole files and how each step is undone", NULL, 0, 0, 0},
+	OPT_FLAG("verbose", common.verbose,
+		"with --download or --sources: show whole files and how each step is undone", .letter = 'v'),
 	COMMON_HELP(struct unlock_command_options),
 	OPTIONS_END,
 };
 /* clang-format on */
 
-static int choose_mode(const struct unlock_command_options *o, enum unlock_mode *ret)
+#define OF_TREE   "diff explain apply revert" /* what is done with a tree */
+#define OF_SYSTEM "sources download probe"    /* what reads this system */
+
+static const struct option_rule unlock_rules[] = {
+	{OF_TREE, .not_with = OF_TREE},
+	{OF_SYSTEM " tree", .not_with = OF_SYSTEM " tree"},
+	{"mirror", .needs = "download"},
+	{"tree", .not_with = "from", .why = ": a tree is judged without a machine"},
+	{"from", .not_with = OF_SYSTEM, .why = ": that reads this system"},
+	{"apply", .not_with = "from", .why = ": run it on the machine itself"},
+	{"explain diff revert", .needs = "tree"},
+	{"kernel image", .needs = "download sources",
+	 .why = " DIR with the driver's release from " PUBLIC_REPOSITORY},
+	{"probe", .not_with = "apply"},
+	{"support", .not_with = OF_SYSTEM " tree apply by-hand from json",
+	 .why = ": it prints a text about all cards"},
+	{"by-hand", .not_with = OF_SYSTEM " tree apply"},
+	{0},
+};
+
+static enum unlock_mode mode_of(const struct unlock_command_options *o)
 {
-	const struct {
-		bool wanted;
-		enum unlock_mode mode;
-	} modes[] = {
-		{o->diff, UNLOCK_DIFF},
-		{o->explain, UNLOCK_EXPLAIN},
-		{o->apply, UNLOCK_APPLY},
-		{o->revert, UNLOCK_REVERT},
-	};
-	size_t n = 0;
-
-	*ret = UNLOCK_PLAN;
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		if (modes[i].wanted) {
-			*ret = modes[i].mode;
-			n++;
-		}
-	}
-	if (n > 1)
-		return err_set(EINVAL,
-			       "--diff, --explain, --apply and --revert cannot be combined");
-	return 0;
-}
-
-static int check_options(const struct unlock_command_options *o)
-{
-	const bool status = !o->tree && !o->sources && !o->download && !o->probe;
-	const struct {
-		bool wrong;
-		const char *why;
-	} rules[] = {
-		{!!o->tree + !!o->sources + o->download + !!o->probe > 1,
-		 "--sources, --download, --tree and --probe cannot be combined"},
-		{o->mirror && !o->download, "--mirror needs --download"},
-		{o->mirror && !download_is_url(o->mirror),
-		 "--mirror must be the URL of a repository, https://... or http://..."},
-		{o->tree && o->common.from.n,
-		 "--tree and --from cannot be combined: a tree is judged without a machine"},
-		{o->common.from.n && !status,
-		 "--from cannot be combined with --sources, --download or --probe, which read this system"},
-		{o->common.from.n && o->apply,
-		 "--apply cannot be used with --from: run it on the machine itself"},
-		{!o->tree && (o->explain || o->diff || o->revert),
-		 "--explain, --diff and --revert need --tree DIR"},
-		{!o->sources && !o->download && (o->kernel || o->image),
-		 "--kernel and --image need --download, or --sources DIR with the driver's release from " PUBLIC_REPOSITORY},
-		{o->probe && o->apply, "--probe and --apply cannot be combined"},
-		{o->support &&
-			 (!status || o->apply || o->by_hand || o->common.from.n || o->common.json),
-		 "--support cannot be combined with other options: it prints a text about all cards"},
-		{o->by_hand && (!status || o->apply),
-		 "--by-hand cannot be combined with --sources, --download, --tree, --probe or --apply"},
-	};
-
-	const struct {
-		const char *option, *value;
-	} names[] = {{"--tree", o->tree},
-		     {"--sources", o->sources},
-		     {"--probe", o->probe},
-		     {"--kernel", o->kernel}};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].value && !*names[i].value)
-			return err_set(EINVAL, "%s needs a name", names[i].option);
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (rules[i].wrong)
-			return err_set(EINVAL, "%s", rules[i].why);
-	return 0;
+	return o->diff      ? UNLOCK_DIFF
+	       : o->explain ? UNLOCK_EXPLAIN
+	       : o->apply   ? UNLOCK_APPLY
+	       : o->revert  ? UNLOCK_REVERT
+			    : UNLOCK_PLAN;
 }
 
 static int run_mode(const struct unlock_command_options *o, enum unlock_mode mode,
@@ -169,7 +122,6 @@ static int print_unlock(const struct unlock *u, enum unlock_mode mode,
 	enum exit_code code = success(u, mode);
 	AUTO_STRBUF struct strbuf diff = {0};
 	struct document *d;
-	int r;
 
 	if (common->json)
 		return print_json(report_unlock_json(u, mode), code);
@@ -179,9 +131,7 @@ static int print_unlock(const struct unlock *u, enum unlock_mode mode,
 	}
 	d = document_new();
 	report_unlock(d, u, mode);
-	r = print_document(d, common, code);
-	document_free(d);
-	return r;
+	return show_document(d, common, code);
 }
 
 /* ---- a machine ---- */
@@ -191,7 +141,7 @@ static int run_need(const struct unlock_command_options *o)
 	struct machine *m;
 	int r;
 
-	if (load_observed(&o->common, &o->observed, UNLOCK_PARTS, &m) < 0)
+	if (machine_choice_read(&o->common.machine, UNLOCK_PARTS, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	r = show_requirements(m, unlock_requirements(m), &o->common, o->by_hand);
 	machine_free(m);
@@ -216,8 +166,7 @@ static int run_probe(const struct unlock_command_options *o)
 	} else {
 		d = document_new();
 		report_probe_file(d, &p);
-		r = print_document(d, &o->common, code);
-		document_free(d);
+		r = show_document(d, &o->common, code);
 	}
 	arena_free(a);
 	return r;
@@ -261,26 +210,24 @@ static int run_tree(const struct unlock_command_options *o, enum unlock_mode mod
 static int run_unlock(const void *options, const char *const *args)
 {
 	const struct unlock_command_options *o = options;
-	const struct deliver_options d = {.common = &o->common,
-					  .observed = &o->observed,
-					  .sources = o->sources,
-					  .download = o->download,
-					  .mirror = o->mirror,
-					  .kernel = o->kernel,
-					  .image = o->image,
-					  .apply = o->apply};
-	enum unlock_mode mode;
+	const struct deliver_choice d = {.sources = o->sources,
+					 .download = o->download,
+					 .mirror = o->mirror,
+					 .kernel = o->kernel,
+					 .image = o->image,
+					 .apply = o->apply};
 
 	(void)args;
-	if (choose_mode(o, &mode) < 0 || check_options(o) < 0)
-		return fail(EXIT_REFUSED, "%s (see: onehop unlock --help)", err_msg());
+	if (o->mirror && !download_is_url(o->mirror))
+		return fail(EXIT_REFUSED,
+			    "--mirror must be the URL of a repository, https://... or http://...");
 	if (o->support)
 		return print_support();
 	if (o->tree)
-		return run_tree(o, mode);
+		return run_tree(o, mode_of(o));
 	if (o->probe)
 		return run_probe(o);
-	return o->sources || o->download || o->apply ? deliver(&d) : run_need(o);
+	return o->sources || o->download || o->apply ? deliver(&d, &o->common) : run_need(o);
 }
 
 const struct command command_unlock = {
@@ -292,6 +239,7 @@ const struct command command_unlock = {
 	.about =
 		"Without an option: shows what each card needs for peer-to-peer over PCIe (nothing, module options, an edited driver, or another change first), and whether it is in effect. With --download or --sources: checks whether the edited driver can be installed, and shows each step; with --apply as well, edits and builds the sources and carries out the steps. Each step is recorded in a journal first; if one fails, all are undone. No file of a package is changed, and no module is unloaded. With --tree: only edits sources. All places are checked before anything is written; a tree that differs from the release at one of them is refused. Without --apply and --revert nothing is changed. Exit status 1: there is something to do.",
 	.options = unlock_table,
+	.rules = unlock_rules,
 	.size = sizeof(struct unlock_command_options),
 	.run = run_unlock,
 };

@@ -3,11 +3,12 @@
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
-#include "cli/fix_context.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/variables.h"
 #include "machine/machine.h"
 #include "machine/read.h"
+#include "session/change_session.h"
+#include "session/machine_choice.h"
 #include "session/p2p_session.h"
 #include "session/rdma_session.h"
 
@@ -75,10 +76,10 @@ static void print_memory(struct strbuf *out)
 /* NULL after an error, which a completion does not show. */
 static struct machine *read_host(unsigned parts)
 {
-	const struct common_options live = {0};
+	const struct machine_choice live = {0};
 	struct machine *m = NULL;
 
-	return load_machine(&live, parts, &m) < 0 ? NULL : m;
+	return machine_choice_read(&live, parts, &m) < 0 ? NULL : m;
 }
 
 static void print_gpus(struct strbuf *out)
@@ -102,15 +103,15 @@ static void print_nics(struct strbuf *out)
 
 static void print_fixes(struct strbuf *out)
 {
-	const struct common_options live = {0};
-	struct fix_context s;
+	static const struct fix_ear none = {0}; /* nothing is changed, so nothing is heard */
+	struct change_session s;
 
-	if (fix_context_open(&live, NULL, &s))
+	if (change_session_open(NULL, &none, &s) < 0)
 		return;
-	if (fix_context_read_journal(&s) == 0)
+	if (change_session_read_journal(&s) == 0)
 		for (size_t i = 0; i < s.journal_n; i++)
 			strbuf_printf(out, "%u\n", s.journal[i].number);
-	fix_context_close(&s);
+	change_session_close(&s);
 }
 
 const struct word_list word_lists[WORDS_N] = {

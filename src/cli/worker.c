@@ -6,7 +6,7 @@
 #include "base/child.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "bench/nccl_bench.h"
+#include "bench/collective_bench.h"
 #include "device/worker.h"
 #include "rdma/rdma_worker.h"
 

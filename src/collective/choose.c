@@ -68,12 +68,32 @@ void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 				   .flagged_threads = at_most(FLAGGED_THREADS, threads),
 				   .piped_threads = at_most(PIPED_THREADS, threads),
 				   .costs = direct ? direct_paths : host_paths};
-	ret->flagged_blocks = at_most(2 * blocks, direct ? 256 : 64);
+	ret->flagged_blocks = at_most(2 * blocks, !direct ? 64 : n > 4 ? 128 : 256);
 	ret->piped_blocks = at_most(blocks, direct ? 128 : 64);
 	slots = (direct ? 4ul * n : 2ul * n * n) * ret->piped_blocks;
 	while (slot > CHUNK_MIN && slot * slots > most)
 		slot /= 2;
 	ret->slot_bytes = slot;
+	ret->pair_blocks = at_most(blocks, !direct ? 4 : n > 4 ? 16 : 32);
+	ret->pair_slot_bytes = direct ? 16u << 10 : 8u << 10;
+}
+
+#define WIDE_BYTES (16u << 20)
+#define WIDE_SLOT  (64u << 10)
+#define WIDE_LEAST 4096u
+
+void comm_facts_widen_pairs(struct comm_facts *f)
+{
+	const uint64_t rows = f->direct ? f->n : (uint64_t)f->n * f->n;
+	const unsigned blocks = at_most(f->blocks, f->direct ? 64 : 16);
+	uint32_t slot = WIDE_SLOT;
+
+	while (slot > WIDE_LEAST && rows * blocks * PAIR_SLOTS * slot > WIDE_BYTES)
+		slot /= 2;
+	if (slot < f->pair_slot_bytes)
+		return;
+	f->pair_blocks = blocks;
+	f->pair_slot_bytes = slot;
 }
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)

@@ -61,12 +61,20 @@ struct comm_facts {
 	unsigned flagged_blocks, piped_blocks;   /* that have slots */
 	unsigned flagged_threads, piped_threads; /* of a block, wanted */
 	uint32_t slot_bytes;                     /* of a piped chunk, at most */
+	unsigned pair_blocks;                    /* of a send or receive */
+	uint32_t pair_slot_bytes;                /* of its chunk, at most */
 	unsigned chunks;                         /* wanted of a block; 0: the cheapest */
 };
 
 /* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times. */
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
+
+/*
+ * More blocks and larger slots for sends and receives, as large as 16 MiB hold. The same kernel and protocol; what it gains was
+ * not measured on GPUs yet.
+ */
+void comm_facts_widen_pairs(struct comm_facts *f);
 
 /* The data to send. */
 struct choice_request {

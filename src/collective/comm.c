@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/comm.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "collective/comm_impl.h"
+#include "collective/live.h"
+#include "collective/operation.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define PART 65536u /* of one write (device/device.h) */
@@ -28,6 +33,7 @@ int comm_set_new(struct device_set *set, struct comm_set **ret)
 static void set_free(struct comm_set *shared)
 {
 	device_close(shared->set); /* frees everything created in it */
+	agree_board_free(shared->board);
 	pthread_mutex_destroy(&shared->lock);
 	free(shared);
 }
@@ -52,6 +58,10 @@ int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_fact
 
 	if (!c)
 		return err_set(ENOMEM, "no memory for rank %u of a communicator", me);
+	if (live_add(c) < 0) {
+		free(c);
+		return -EMFILE;
+	}
 	c->shared = shared;
 	c->device = device;
 	c->me = me;
@@ -62,16 +72,20 @@ int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_fact
 	return 0;
 }
 
-static int alloc(const struct onehop_comm *c, int device, enum memory_kind kind, u64 size,
+static int alloc(struct onehop_comm *c, int device, enum memory_kind kind, u64 size,
 		 struct memory *ret, u64 *ret_address)
 {
 	struct device_set *s = c->shared->set;
 	int r = s->ops->alloc(s, device, kind, size, ret);
 
-	return r < 0 ? r : s->ops->address(s, ret, c->device, ret_address);
+	if (r == 0)
+		r = s->ops->address(s, ret, c->device, ret_address);
+	if (r == 0)
+		*(device < 0 ? &c->host_bytes : &c->device_bytes) += size;
+	return r;
 }
 
-static int zero(struct device_set *set, const struct memory *m, u64 size)
+int comm_zero(struct device_set *set, const struct memory *m, u64 size)
 {
 	static const unsigned char zeros[PART];
 	int r = 0;
@@ -81,53 +95,74 @@ static int zero(struct device_set *set, const struct memory *m, u64 size)
 	return r;
 }
 
-int comm_clear(struct device_set *set, const struct memory *m, const struct slots *s)
+void comm_count_slots(struct onehop_comm *c, const struct slots *s)
 {
-	return zero(set, m, s->zeroed);
+	if (c->facts.direct)
+		c->device_bytes += s->size;
+	else if (c->me == 0)
+		c->host_bytes += s->size;
+	if (c->me == 0)
+		c->host_bytes += comm_words_bytes(c->facts.n);
 }
 
-/* Device memory of this rank's kernels: states of blocks, and routes. */
-static int make_scratch(struct onehop_comm *c, const struct collective_routes *pair,
-			const struct collective_routes *all)
+/* Parts of one piece of memory, one after the other. */
+struct layout {
+	u64 states, pairs, routes, pair_routes, size;
+	unsigned blocks;
+};
+
+static struct layout lay_out(const struct comm_facts *f)
 {
-	const unsigned n = c->facts.flagged_blocks > c->facts.piped_blocks ? c->facts.flagged_blocks
-									   : c->facts.piped_blocks;
-	const u64 states = n * sizeof(struct collective_state);
+	struct layout l = {.blocks = f->flagged_blocks > f->piped_blocks ? f->flagged_blocks
+									 : f->piped_blocks};
+
+	l.pairs = 2ul * l.blocks * sizeof(struct collective_state);
+	l.routes = l.pairs + (u64)f->n * f->pair_blocks * sizeof(struct pair_progress);
+	l.pair_routes = l.routes + 2 * sizeof(struct collective_routes);
+	l.size = l.pair_routes + sizeof(struct pair_routes);
+	return l;
+}
+
+/* Device memory of this rank's kernels: states of blocks, which are zero at first, and routes. */
+static int make_scratch(struct onehop_comm *c, const struct collective_routes routes[2],
+			const struct pair_routes *pairs)
+{
+	const struct layout l = lay_out(&c->facts);
 	struct device_set *s = c->shared->set;
 	struct memory m;
 	u64 at = 0;
-	int r = alloc(c, c->device, MEMORY_DEVICE, 2 * states + 2 * sizeof(*pair), &m, &at);
+	int r = alloc(c, c->device, MEMORY_DEVICE, l.size, &m, &at);
 
 	if (r == 0)
-		r = zero(s, &m, 2 * states);
+		r = comm_zero(s, &m, l.routes);
 	if (r == 0)
-		r = s->ops->write(s, &m, 2 * states, pair, sizeof(*pair));
+		r = s->ops->write(s, &m, l.routes, routes, 2 * sizeof(*routes));
 	if (r == 0)
-		r = s->ops->write(s, &m, 2 * states + sizeof(*pair), all, sizeof(*all));
+		r = s->ops->write(s, &m, l.pair_routes, pairs, sizeof(*pairs));
 	c->flagged_state = at;
-	c->piped_state = at + states;
-	c->pair_routes = at + 2 * states;
-	c->all_routes = at + 2 * states + sizeof(*pair);
+	c->piped_state = at + l.blocks * sizeof(struct collective_state);
+	c->pairs_state = at + l.pairs;
+	c->pair_routes = at + l.routes;
+	c->all_routes = at + l.routes + sizeof(*routes);
+	c->pairs_routes = at + l.pair_routes;
 	return r;
 }
 
-static int make_words(struct onehop_comm *c)
+static u64 words_of(const struct onehop_comm *c, u32 rank)
 {
-	const u64 size = sizeof(struct collective_report) + sizeof(u32);
-	int r = alloc(c, -1, MEMORY_PINNED, size, &c->words, &c->report);
-
-	if (r < 0)
-		return r;
-	c->abort = c->report + sizeof(struct collective_report);
-	return zero(c->shared->set, &c->words, size);
+	return c->words + rank * sizeof(struct comm_words);
 }
 
-int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen)
+int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen, u64 words)
 {
 	const struct comm_facts *f = &c->facts;
 	struct collective_routes pair, all;
-	int r;
+	struct pair_routes pairs;
 
+	c->words = words;
+	c->report = words_of(c, c->me) + offsetof(struct comm_words, report);
+	c->abort = words_of(c, c->me) + offsetof(struct comm_words, abort);
+	agree_start(&c->agree, c->shared->board, c->me);
 	slots_ways(f, s, AREA_FLAGGED_FIRST, false, c->me, seen, &c->flagged.pair);
 	slots_ways(f, s, AREA_FLAGGED_FIRST, true, c->me, seen, &c->flagged.all);
 	slots_ways(f, s, AREA_FLAGGED_SECOND, true, c->me, seen, &c->flagged.second);
@@ -136,8 +171,9 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen)
 	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &pair.flags);
 	all = pair;
 	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &all.first);
-	r = make_words(c);
-	return r < 0 ? r : make_scratch(c, &pair, &all);
+	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &pairs.flags);
+	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &pairs.slots);
+	return make_scratch(c, (struct collective_routes[]){pair, all}, &pairs);
 }
 
 /* ---- how operations end ---- */
@@ -147,42 +183,109 @@ uint64_t comm_limit_us(const struct onehop_comm *c)
 	return device_kernel_limit_us(&c->shared->set->info[c->device], c->options.limit_us);
 }
 
-static int read_word(struct onehop_comm *c, u64 offset, u32 *ret)
+/*
+ * Pinned and shared memory have one address for the host and all devices of a process. So these words are used without the set of devices, which
+ * a thread may hold that waits in a launch.
+ */
+static u32 load_word(u64 address)
 {
-	struct device_set *s = c->shared->set;
-
-	return s->ops->read(s, &c->words, offset, ret, sizeof(*ret));
+	return __atomic_load_n((const u32 *)address, __ATOMIC_ACQUIRE);
 }
 
-static int check(struct onehop_comm *c)
+static u32 reported(const struct onehop_comm *c, u64 member)
 {
-	u32 end, rank = 0, number = 0;
-	int r = read_word(c, offsetof(struct collective_report, end), &end);
+	return load_word(c->report + member);
+}
 
-	if (r < 0 || end <= WAIT_DONE)
-		return r;
-	r = read_word(c, offsetof(struct collective_report, rank), &rank);
-	if (r == 0)
-		r = read_word(c, offsetof(struct collective_report, number), &number);
-	if (r < 0)
-		return r;
+/* "5", or "5 (all_reduce)" if it is recent. */
+static const char *describe(const struct onehop_comm *c, u32 number, char *buf, size_t size)
+{
+	const unsigned what = c->recent[number % COMM_RECENT];
+
+	if (c->number - number > COMM_RECENT || c->number == number)
+		snprintf(buf, size, "%u", number);
+	else
+		snprintf(buf, size, "%u (%s)", number,
+			 what == COMM_PAIRS ? "send and recv"
+					    : operation_word((enum operation)what));
+	return buf;
+}
+
+void comm_count(struct onehop_comm *c, unsigned what)
+{
+	c->recent[c->number % COMM_RECENT] = (unsigned char)what;
+	c->number++;
+}
+
+static const char *order_word(const struct agree_finding *f)
+{
+	return f->order == AGREE_CAPTURED ? "captured " : "";
+}
+
+static int say_disagreement(const struct onehop_comm *c, const struct agree_finding *f)
+{
+	char a[OPERATION_TEXT], b[OPERATION_TEXT];
+
+	if (f->message)
+		return err_set(EPROTO,
+			       "rank %u: of %smessage %u from rank %u to rank %u, %lu bytes are "
+			       "sent and %lu are to be received",
+			       c->me, order_word(f), f->number, f->rank[0], f->rank[1],
+			       f->call[0].count, f->call[1].count);
+	return err_set(EPROTO, "rank %u: %soperation %u is %s on rank %u, but %s on rank %u", c->me,
+		       order_word(f), f->number, operation_text(&f->call[0], a, sizeof(a)),
+		       f->rank[0], operation_text(&f->call[1], b, sizeof(b)), f->rank[1]);
+}
+
+int comm_check(const struct onehop_comm *c)
+{
+	struct agree_finding f;
+	char what[40];
+	const u32 end = reported(c, offsetof(struct collective_report, end));
+	const u32 rank = reported(c, offsetof(struct collective_report, rank));
+	const u32 number = reported(c, offsetof(struct collective_report, number));
+
+	if (agree_failed(&c->agree, &f))
+		return say_disagreement(c, &f);
 	if (end == WAIT_ABORTED)
 		return err_set(ECANCELED,
-			       "rank %u: operation %u was cancelled by closing the communicator",
-			       c->me, number);
-	return err_set(ETIMEDOUT,
-		       "rank %u: rank %u did not take part in operation %u within %.3g s", c->me,
-		       rank, number, (double)comm_limit_us(c) / 1e6);
+			       "rank %u: operation %s was cancelled, because the communicator was "
+			       "aborted or closed",
+			       c->me, describe(c, number, what, sizeof(what)));
+	if (end == WAIT_DISAGREED)
+		return err_set(EPROTO,
+			       "rank %u: in operation %s, rank %u calls another function, or with "
+			       "another count, type, reduction or root",
+			       c->me, describe(c, number, what, sizeof(what)), rank);
+	if (end > WAIT_DONE)
+		return err_set(ETIMEDOUT,
+			       "rank %u: rank %u did not take part in operation %s within %.3g s",
+			       c->me, rank, describe(c, number, what, sizeof(what)),
+			       (double)comm_limit_us(c) / 1e6);
+	if (load_word(c->abort))
+		return err_set(ECANCELED, "rank %u: the communicator was aborted", c->me);
+	return 0;
 }
 
-int comm_check(struct onehop_comm *c)
+static void stop(struct onehop_comm *c, u32 rank)
 {
-	int r;
+	const u64 word = words_of(c, rank) + offsetof(struct comm_words, abort);
 
-	pthread_mutex_lock(&c->shared->lock);
-	r = check(c);
-	pthread_mutex_unlock(&c->shared->lock);
-	return r;
+	if (c->words)
+		__atomic_store_n((u32 *)word, 1, __ATOMIC_RELEASE);
+}
+
+void comm_abort(struct onehop_comm *c)
+{
+	stop(c, c->me);
+}
+
+/* This rank found that others disagree: what they have enqueued would wait for it. */
+static int stop_all(struct onehop_comm *c)
+{
+	for (u32 r = 0; r < c->facts.n; r++)
+		stop(c, r);
+	return comm_check(c);
 }
 
 /* ---- launches ---- */
@@ -211,34 +314,157 @@ static int find_stream(struct onehop_comm *c, void *native, struct stream *ret)
 	return 0;
 }
 
-int comm_launch(struct onehop_comm *c, void *native, const struct launch *l)
+static int tell(struct onehop_comm *c, enum agree_order o, const struct comm_shown *t,
+		u32 *ret_behind)
+{
+	return t->call ? agree_call(&c->agree, o, t->call, ret_behind)
+		       : agree_messages(&c->agree, o, t->messages, t->n, ret_behind);
+}
+
+static void undo(struct onehop_comm *c, enum agree_order o, const struct comm_shown *t)
+{
+	if (t->call)
+		agree_undo_call(&c->agree, o);
+	else
+		agree_undo_messages(&c->agree, o, t->messages, t->n);
+}
+
+/* With the set's lock held. -EAGAIN: another rank is too far behind. */
+static int launch(struct onehop_comm *c, void *native, const struct launch *l,
+		  const struct comm_shown *t, u32 *ret_behind)
+{
+	struct device_set *s = c->shared->set;
+	struct stream stream;
+	bool captured = false;
+	int r = find_stream(c, native, &stream);
+
+	if (r == 0)
+		r = s->ops->capturing(s, stream, &captured);
+	if (r == 0)
+		r = tell(c, captured ? AGREE_CAPTURED : AGREE_EAGER, t, ret_behind);
+	if (r < 0)
+		return r;
+	r = s->ops->launch(s, stream, l);
+	if (r < 0)
+		undo(c, captured ? AGREE_CAPTURED : AGREE_EAGER, t);
+	return r;
+}
+
+static int launch_once(struct onehop_comm *c, void *native, const struct launch *l,
+		       const struct comm_shown *t, u32 *ret_behind)
+{
+	int r;
+
+	pthread_mutex_lock(&c->shared->lock);
+	r = launch(c, native, l, t, ret_behind);
+	pthread_mutex_unlock(&c->shared->lock);
+	return r;
+}
+
+int comm_launch(struct onehop_comm *c, void *native, const struct launch *l,
+		const struct comm_shown *shown)
+{
+	const uint64_t begin = clock_us();
+	u32 behind = 0;
+	int r;
+
+	do
+		r = comm_check(c);
+	while (r == 0 && (r = launch_once(c, native, l, shown, &behind)) == -EAGAIN &&
+	       clock_us() - begin < comm_limit_us(c) && sched_yield() == 0);
+	if (r == -EAGAIN)
+		return err_set(ETIMEDOUT,
+			       "rank %u: rank %u is thousands of operations behind, and did not "
+			       "follow within %.3g s",
+			       c->me, behind, (double)comm_limit_us(c) / 1e6);
+	if (r == -EPROTO)
+		return stop_all(c);
+	return r < 0 ? err_wrap(r, "rank %u", c->me) : 0;
+}
+
+/* ---- the caller's memory ---- */
+
+static bool is_known(const struct onehop_comm *c, u64 address)
+{
+	for (unsigned i = 0; i < COMM_RANGES; i++)
+		if (address >= c->ranges[i].begin && address < c->ranges[i].end)
+			return true;
+	return false;
+}
+
+int comm_usable(struct onehop_comm *c, u64 address)
+{
+	struct device_set *s = c->shared->set;
+	const unsigned place = c->ranges_n % COMM_RANGES;
+	u64 begin = 0, end = 0;
+	int r;
+
+	if (is_known(c, address))
+		return 0;
+	pthread_mutex_lock(&c->shared->lock);
+	r = s->ops->memory_at(s, c->device, address, &begin, &end);
+	pthread_mutex_unlock(&c->shared->lock);
+	if (r < 0)
+		return r == -EFAULT ? -EINVAL : r;
+	c->ranges[place].begin = begin;
+	c->ranges[place].end = end;
+	c->ranges_n++;
+	return 0;
+}
+
+#define WAIT_SLICE_US 200u
+
+static int wait_once(struct onehop_comm *c, void *native, uint64_t us)
 {
 	struct device_set *s = c->shared->set;
 	struct stream stream;
 	int r;
 
 	pthread_mutex_lock(&c->shared->lock);
-	r = check(c);
+	r = find_stream(c, native, &stream);
 	if (r == 0)
-		r = find_stream(c, native, &stream);
-	if (r == 0)
-		r = s->ops->launch(s, stream, l);
+		r = s->ops->wait(s, stream, us);
 	pthread_mutex_unlock(&c->shared->lock);
 	return r;
 }
 
+/* In slices, because other ranks of this process need the set of devices to enqueue what is waited for. */
+int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us)
+{
+	const uint64_t end = clock_us() + limit_us;
+	int r;
+
+	while ((r = wait_once(c, native, WAIT_SLICE_US)) == -ETIMEDOUT && clock_us() < end)
+		sched_yield();
+	return r;
+}
+
+int comm_alloc(struct onehop_comm *c, uint64_t size, void **ret)
+{
+	struct memory m;
+	u64 at = 0;
+	int r;
+
+	pthread_mutex_lock(&c->shared->lock);
+	r = alloc(c, -1, MEMORY_PINNED, size, &m, &at);
+	pthread_mutex_unlock(&c->shared->lock);
+	if (r == 0)
+		*ret = (void *)at;
+	return r;
+}
+
+int comm_check_open(const struct onehop_comm *c, const char *function)
+{
+	if (!c)
+		return err_set(EINVAL, "%s: no communicator", function);
+	return live_has(c) ? 0 : err_set(EINVAL, "%s: the communicator was closed", function);
+}
+
 void comm_close(struct onehop_comm *c)
 {
-	const u32 now = 1;
-	struct device_set *s;
-
-	if (!c)
+	if (!live_remove(c))
 		return;
-	s = c->shared->set;
-	pthread_mutex_lock(&c->shared->lock);
-	if (c->abort)
-		s->ops->write(s, &c->words, sizeof(struct collective_report), &now, sizeof(now));
-	pthread_mutex_unlock(&c->shared->lock);
+	comm_abort(c);
 	comm_set_leave(c->shared);
 	free(c);
 }

@@ -2,6 +2,7 @@
 /* A rank of a communicator: its device, its slots and those of the others. */
 #pragma once
 
+#include "collective/agree.h"
 #include "collective/tuned.h"
 #include "device/device.h"
 
@@ -10,6 +11,7 @@
 struct comm_options {
 	uint64_t limit_us; /* of waiting for another rank */
 	bool no_p2p;
+	bool wide_pairs;       /* comm_facts_widen_pairs, if all ranks have it set */
 	enum algorithm forced; /* ALGORITHM_N: the cheapest */
 	/*
 	 * Used while opening, if it is of these devices; NULL: none. Where ranks are processes, that of rank 0 is used by
@@ -22,7 +24,15 @@ struct comm_options {
 struct comm_set {
 	pthread_mutex_t lock; /* a set is used by one thread at a time */
 	struct device_set *set;
-	unsigned open; /* ranks */
+	struct agree_board *board; /* of the communicator */
+	unsigned open;             /* ranks */
+};
+
+/* Of one rank, in memory that all ranks and their kernels reach. */
+struct comm_words {
+	struct collective_report report;
+	u32 abort; /* not 0: its kernels give up */
+	u32 unused[11];
 };
 
 /*
@@ -34,6 +44,9 @@ struct comm_ways {
 };
 
 #define COMM_STREAMS 16
+#define COMM_RECENT  64
+#define COMM_PAIRS   OPERATION_N /* sends and receives */
+#define COMM_RANGES  8
 
 struct onehop_comm {
 	struct comm_set *shared;
@@ -45,15 +58,25 @@ struct onehop_comm {
 	struct comm_ways flagged;
 	u64 flagged_state, piped_state;
 	u64 pair_routes, all_routes; /* struct collective_routes */
+	u64 pairs_state, pairs_routes;
+	u64 words; /* struct comm_words of all ranks; where its own parts are: */
 	u64 report, abort;
-	struct memory words; /* report and abort, in the host's memory */
+	struct agree agree;
+	u64 device_bytes, host_bytes; /* allocated by this rank */
 	struct {
 		void *native; /* the caller's */
 		struct stream stream;
 	} streams[COMM_STREAMS]; /* those seen last, in a ring */
 	unsigned streams_n;      /* seen so far */
-	u32 number;              /* operations enqueued so far */
-	enum algorithm last;     /* chosen last */
+	/* Of the caller's memory, that its device can use; those looked up last, in a ring. */
+	struct {
+		u64 begin, end;
+	} ranges[COMM_RANGES];
+	unsigned ranges_n;
+	u32 number; /* operations enqueued so far */
+	/* What they were: an operation's number, or COMM_PAIRS. In a ring. */
+	unsigned char recent[COMM_RECENT];
+	enum algorithm last; /* chosen last */
 };
 
 /* All ranks in this process, on the devices of q, in its order. ret: q->n of them. */
@@ -67,10 +90,32 @@ int comm_open_rank(const struct device_request *q, const char *key, int rank, in
 /* The same on a given set of one device. Takes ownership of the set, even on failure. */
 int comm_open_rank_set(struct device_set *set, const char *key, int rank, int n,
 		       const struct comm_options *o, struct onehop_comm **ret);
+/* Nothing, if it is not open. */
 void comm_close(struct onehop_comm *c);
+/* -EINVAL: NULL, or it was closed. */
+int comm_check_open(const struct onehop_comm *c, const char *function);
 
 /* How long its kernels wait for another rank. */
 uint64_t comm_limit_us(const struct onehop_comm *c);
-/* 0, or a negative errno and the reason why an operation gave up. */
-int comm_check(struct onehop_comm *c);
-int comm_launch(struct onehop_comm *c, void *native, const struct launch *l);
+/* 0, or a negative errno and the reason why an operation gave up. For any thread. */
+int comm_check(const struct onehop_comm *c);
+/* What waits in a kernel gives up, and nothing is enqueued any more. For any thread. */
+void comm_abort(struct onehop_comm *c);
+/* What the other ranks are shown of a launch: a call, or else messages. */
+struct comm_shown {
+	const struct agree_call *call;
+	const struct agree_message *messages;
+	size_t n;
+};
+
+/* -EPROTO: another rank calls something else, and nothing was enqueued. */
+int comm_launch(struct onehop_comm *c, void *native, const struct launch *l,
+		const struct comm_shown *shown);
+/* -EINVAL: its device cannot use that memory of the caller's. */
+int comm_usable(struct onehop_comm *c, u64 address);
+/* What was enqueued: an operation, or COMM_PAIRS. */
+void comm_count(struct onehop_comm *c, unsigned what);
+/* Until all is done that was enqueued there, at most limit_us. */
+int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us);
+/* Pinned memory, until the set of devices is closed. */
+int comm_alloc(struct onehop_comm *c, uint64_t size, void **ret);

@@ -11,7 +11,15 @@ void comm_set_leave(struct comm_set *shared);
 
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,
 	     const struct comm_options *o, struct onehop_comm **ret);
-/* Zeroes the part of slot memory that must start as zero. */
-int comm_clear(struct device_set *set, const struct memory *m, const struct slots *s);
-/* seen: as for slots_ways. */
-int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen);
+/* Adds the memory with the slots to what the rank has allocated: each its own, or rank 0 that of all. */
+void comm_count_slots(struct onehop_comm *c, const struct slots *s);
+/* Words of n ranks. */
+static inline u64 comm_words_bytes(unsigned n)
+{
+	return n * sizeof(struct comm_words);
+}
+
+/* Zeroes memory. */
+int comm_zero(struct device_set *set, const struct memory *m, u64 size);
+/* seen: as for slots_ways; words: of all ranks. */
+int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen, u64 words);

@@ -3,74 +3,118 @@
 #include <onehop/onehop.h>
 
 #include "base/err.h"
+#include "collective/exchange.h"
+#include "collective/group.h"
 #include "collective/operation.h"
+#include "device/rendezvous.h"
 
 #include <errno.h>
 
 #define LIMIT_MS 30000u
 
-_Static_assert((int)ONEHOP_TYPE_N == ELEMENT_TYPE_N && (int)ONEHOP_BFLOAT16 == ELEMENT_BFLOAT16,
+_Static_assert((int)ONEHOP_TYPE_N == ELEMENT_TYPE_N &&
+		       (int)ONEHOP_FLOAT8_E5M2 == ELEMENT_FLOAT8_E5M2,
 	       "element types");
 _Static_assert((int)ONEHOP_OP_N == REDUCE_OP_N && (int)ONEHOP_AVG == REDUCE_AVG, "reductions");
 _Static_assert(ONEHOP_RANKS_MAX == COLLECTIVE_RANKS_MAX, "ranks");
+_Static_assert((int)ONEHOP_OPERATION_N == OPERATION_N &&
+		       (int)ONEHOP_ALL_TO_ALL == OPERATION_ALL_TO_ALL,
+	       "operations");
 
-static struct comm_options options_of(const struct onehop_options *o)
+/* Where a damaged or missing table is an error, because the caller named it. */
+static int options_of(const struct onehop_options *o, struct tuned *table, struct comm_options *ret)
 {
 	const unsigned ms = o && o->limit_ms ? o->limit_ms : LIMIT_MS;
 
-	return (struct comm_options){.limit_us = 1000ul * ms,
+	*ret = (struct comm_options){.limit_us = 1000ul * ms,
 				     .no_p2p = o && o->no_p2p,
+				     .wide_pairs = o && o->wide_pairs,
 				     .forced = ALGORITHM_N};
+	if (!o || !o->tune_file)
+		return 0;
+	ret->tuned = table;
+	return tuned_read(o->tune_file, table);
+}
+
+static struct device_request request_of(const struct onehop_options *o, size_t n)
+{
+	struct device_request q = {.kind = o && o->simulated ? DEVICE_HOST : DEVICE_CUDA,
+				   .collectives = true,
+				   .n = n};
+
+	for (size_t i = 0; o && o->contexts && i < n && i < ONEHOP_RANKS_MAX; i++)
+		q.context[i] = (uint64_t)o->contexts[i];
+	return q;
 }
 
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
 		    struct onehop_comm **ret)
 {
-	const struct comm_options o = options_of(options);
-	struct device_request q = {.kind = DEVICE_CUDA,
-				   .collectives = true,
-				   .n = n < 0 ? 0 : (size_t)n};
+	struct device_request q = request_of(options, n < 0 ? 0 : (size_t)n);
+	struct comm_options o;
+	struct tuned table;
+	int r;
 
 	if (!ret)
-		return err_set(EINVAL, "no place for communicators");
+		return err_set(EINVAL, "onehop_open_all: no place for communicators");
 	for (int i = 0; i < n && i < ONEHOP_RANKS_MAX; i++) {
 		q.ordinal[i] = devices ? devices[i] : i;
 		q.number[i] = i;
 	}
-	return comm_open_all(&q, &o, ret);
+	r = options_of(options, &table, &o);
+	return r < 0 ? r : comm_open_all(&q, &o, ret);
 }
 
 int onehop_open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret)
 {
-	const struct comm_options o = options_of(options);
-	const struct device_request q = {.kind = DEVICE_CUDA,
-					 .n = 1,
-					 .ordinal = {device},
-					 .number = {rank}};
+	struct device_request q = request_of(options, 1);
+	struct comm_options o;
+	struct tuned table;
+	int r;
 
 	if (!ret)
-		return err_set(EINVAL, "no place for a communicator");
-	return comm_open_rank(&q, key, rank, n, &o, ret);
+		return err_set(EINVAL, "onehop_open_rank: no place for a communicator");
+	q.ordinal[0] = device;
+	q.number[0] = rank;
+	r = options_of(options, &table, &o);
+	return r < 0 ? r : comm_open_rank(&q, key, rank, n, &o, ret);
+}
+
+int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n, int device,
+			 const struct onehop_options *options, struct onehop_comm **ret)
+{
+	char key[RENDEZVOUS_KEY_MAX + 1];
+	int r;
+
+	if (!exchange || !exchange->all_gather || !ret)
+		return err_set(EINVAL, "onehop_open_exchange: no %s",
+			       ret ? "all_gather" : "place for a communicator");
+	*ret = NULL;
+	r = exchange_key(exchange->all_gather, exchange->context, rank, n, key);
+	return r < 0 ? r : onehop_open_rank(key, rank, n, device, options, ret);
 }
 
 void onehop_close(struct onehop_comm *comm)
 {
+	comm_group_forget(comm);
 	comm_close(comm);
 }
 
 static int enqueue(struct onehop_comm *comm, enum operation o, const void *in, void *out,
 		   size_t count, enum onehop_type type, enum onehop_op op, int root, void *stream)
 {
-	const struct operation_call call = {.in = in,
-					    .out = out,
-					    .count = count,
-					    .type = (unsigned)type,
-					    .op = (unsigned)op,
-					    .root = root,
-					    .stream = stream};
+	const struct group_call call = {.comm = comm,
+					.o = o,
+					.call = {.in = in,
+						 .out = out,
+						 .count = count,
+						 .type = (unsigned)type,
+						 .op = (unsigned)op,
+						 .root = root,
+						 .stream = stream}};
 
-	return operation_enqueue(comm, o, &call);
+	return comm_group_add(&call);
 }
 
 int onehop_all_reduce(struct onehop_comm *comm, const void *in, void *out, size_t count,
@@ -115,19 +159,124 @@ int onehop_barrier(struct onehop_comm *comm, void *stream)
 		       stream);
 }
 
+/* ---- pairs and groups ---- */
+
+static int exchange(struct onehop_comm *comm, enum group_kind kind, const void *in, void *out,
+		    size_t count, enum onehop_type type, int peer, void *stream)
+{
+	const struct group_call call = {.comm = comm,
+					.kind = kind,
+					.call = {.in = in,
+						 .out = out,
+						 .count = count,
+						 .type = (unsigned)type,
+						 .root = peer,
+						 .stream = stream}};
+
+	return comm_group_add(&call);
+}
+
+int onehop_send(struct onehop_comm *comm, const void *in, size_t count, enum onehop_type type,
+		int peer, void *stream)
+{
+	return exchange(comm, GROUP_SEND, in, NULL, count, type, peer, stream);
+}
+
+int onehop_recv(struct onehop_comm *comm, void *out, size_t count, enum onehop_type type, int peer,
+		void *stream)
+{
+	return exchange(comm, GROUP_RECV, NULL, out, count, type, peer, stream);
+}
+
+int onehop_group_start(void)
+{
+	comm_group_start();
+	return 0;
+}
+
+int onehop_group_end(void)
+{
+	return comm_group_end();
+}
+
+/* ---- what becomes of them ---- */
+
 int onehop_check(struct onehop_comm *comm)
 {
-	return comm ? comm_check(comm) : err_set(EINVAL, "no communicator");
+	int r = comm_check_open(comm, "onehop_check");
+
+	return r < 0 ? r : comm_check(comm);
+}
+
+int onehop_abort(struct onehop_comm *comm)
+{
+	int r = comm_check_open(comm, "onehop_abort");
+
+	if (r == 0)
+		comm_abort(comm);
+	return r;
+}
+
+int onehop_wait(struct onehop_comm *comm, void *stream)
+{
+	int r = comm_check_open(comm, "onehop_wait");
+
+	if (r == 0)
+		r = comm_wait(comm, stream, 2 * comm_limit_us(comm));
+	return r < 0 ? r : comm_check(comm);
+}
+
+/* ---- what is known of a communicator ---- */
+
+int onehop_expect(const struct onehop_comm *comm, enum onehop_operation operation, size_t count,
+		  enum onehop_type type, enum onehop_op op, struct onehop_expected *ret)
+{
+	struct choice p;
+	int r = comm_check_open(comm, "onehop_expect");
+
+	if (r < 0)
+		return r;
+	if ((unsigned)operation >= ONEHOP_OPERATION_N || !ret)
+		return err_set(EINVAL, "onehop_expect: %s",
+			       ret ? "there is no such operation" : "no place for the answer");
+	if (operation_check((enum operation)operation, count, (unsigned)type, (unsigned)op) < 0)
+		return -ENOTSUP;
+	operation_choose(&comm->facts, (enum operation)operation, count, (unsigned)type,
+			 comm->options.forced, &p);
+	*ret = (struct onehop_expected){.time_us = p.us,
+					.measured = p.measured,
+					.algorithm = algorithm_word(p.algorithm)};
+	return 0;
+}
+
+int onehop_memory_used(const struct onehop_comm *comm, struct onehop_memory *ret)
+{
+	int r = comm_check_open(comm, "onehop_memory_used");
+
+	if (r == 0)
+		*ret = (struct onehop_memory){comm->device_bytes, comm->host_bytes};
+	return r;
+}
+
+int onehop_alloc(struct onehop_comm *comm, size_t size, void **ret)
+{
+	int r = comm_check_open(comm, "onehop_alloc");
+
+	return r < 0 ? r : comm_alloc(comm, size, ret);
 }
 
 int onehop_rank(const struct onehop_comm *comm)
 {
-	return comm ? (int)comm->me : err_set(EINVAL, "no communicator");
+	int r = comm_check_open(comm, "onehop_rank");
+
+	return r < 0 ? r : (int)comm->me;
 }
 
 int onehop_size(const struct onehop_comm *comm)
 {
-	return comm ? (int)comm->facts.n : err_set(EINVAL, "no communicator");
+	int r = comm_check_open(comm, "onehop_size");
+
+	return r < 0 ? r : (int)comm->facts.n;
 }
 
 const char *onehop_error(void)

@@ -13,6 +13,7 @@ struct opening {
 	size_t n;
 	struct onehop_comm **comms;
 	struct memory memories[COLLECTIVE_RANKS_MAX]; /* with slots; not direct: one */
+	struct memory words;                          /* struct comm_words of all ranks */
 };
 
 /* 1: every device reaches the memory of all others. A refusal is not an error. */
@@ -56,6 +57,8 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 			threads = s->info[i].threads;
 	}
 	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
+	if (o->wide_pairs)
+		comm_facts_widen_pairs(&x->facts);
 	find_times(x, o);
 	slots_make(&x->facts, &x->slots);
 	return 0;
@@ -73,20 +76,32 @@ static int make_memories(struct opening *x)
 					    &x->memories[i])
 			    : s->ops->alloc(s, -1, MEMORY_PINNED, x->slots.size, &x->memories[i]);
 		if (r == 0)
-			r = comm_clear(s, &x->memories[i], &x->slots);
+			r = comm_zero(s, &x->memories[i], x->slots.zeroed);
 	}
 	return r;
+}
+
+static int make_words(struct opening *x)
+{
+	struct device_set *s = x->shared->set;
+	const u64 size = comm_words_bytes((unsigned)x->n);
+	int r = s->ops->alloc(s, -1, MEMORY_PINNED, size, &x->words);
+
+	if (r == 0)
+		r = comm_zero(s, &x->words, size);
+	return r < 0 ? r : agree_board_make((unsigned)x->n, NULL, &x->shared->board);
 }
 
 static int connect(struct opening *x, struct onehop_comm *c)
 {
 	struct device_set *s = x->shared->set;
-	u64 seen[COLLECTIVE_RANKS_MAX] = {0};
-	int r = 0;
+	u64 seen[COLLECTIVE_RANKS_MAX] = {0}, words;
+	int r = s->ops->address(s, &x->words, c->device, &words);
 
 	for (size_t i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
 		r = s->ops->address(s, &x->memories[i], c->device, &seen[i]);
-	return r < 0 ? r : comm_connect(c, &x->slots, seen);
+	comm_count_slots(c, &x->slots);
+	return r < 0 ? r : comm_connect(c, &x->slots, seen, words);
 }
 
 static int open_ranks(struct opening *x, const struct comm_options *o)
@@ -95,6 +110,8 @@ static int open_ranks(struct opening *x, const struct comm_options *o)
 
 	if (r == 0)
 		r = make_memories(x);
+	if (r == 0)
+		r = make_words(x);
 	for (size_t i = 0; r == 0 && i < x->n; i++) {
 		r = comm_new(x->shared, (int)i, (u32)i, &x->facts, o, &x->comms[i]);
 		if (r == 0)

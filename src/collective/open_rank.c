@@ -12,7 +12,7 @@
 struct card {
 	int32_t result;           /* 0, or the errno with which the rank fails */
 	uint32_t blocks, threads; /* of its device */
-	uint32_t no_p2p;
+	uint32_t no_p2p, wide_pairs;
 	char pci[16];
 	struct memory_export export; /* kind, size: without its descriptor */
 };
@@ -27,6 +27,7 @@ struct opening {
 	struct card cards[COLLECTIVE_RANKS_MAX];
 	struct memory memories
 		[COLLECTIVE_RANKS_MAX]; /* as this process has them; not direct: the first */
+	struct memory words[COLLECTIVE_RANKS_MAX]; /* the first: struct comm_words of all ranks */
 };
 
 /*
@@ -63,21 +64,25 @@ static int check_devices(const struct opening *x)
 static void make_facts(struct opening *x, bool direct)
 {
 	unsigned blocks = ~0u, threads = ~0u;
+	bool wide = true;
 
 	for (int i = 0; i < x->n; i++) {
+		wide &= x->cards[i].wide_pairs != 0;
 		if (x->cards[i].blocks < blocks)
 			blocks = x->cards[i].blocks;
 		if (x->cards[i].threads < threads)
 			threads = x->cards[i].threads;
 	}
 	comm_facts_make((unsigned)x->n, direct, blocks, threads, &x->facts);
+	if (wide)
+		comm_facts_widen_pairs(&x->facts);
 	slots_make(&x->facts, &x->slots);
 }
 
 static struct card own_card(const struct opening *x)
 {
 	const struct device_info *info = x->shared ? x->shared->set->info : NULL;
-	struct card c = {.no_p2p = x->options->no_p2p};
+	struct card c = {.no_p2p = x->options->no_p2p, .wide_pairs = x->options->wide_pairs};
 
 	if (info) {
 		c.blocks = info->blocks;
@@ -96,25 +101,31 @@ static void close_all(int *fds, int n)
 			close(fds[i]);
 }
 
-/*
- * Sends memory of `kind` made by this rank (or none) to all ranks; theirs arrive in x->cards and
- * fds.
- */
-static int hand_out(struct opening *x, enum memory_kind kind, bool makes, int *fds)
+/* Memory that some ranks or all make for all. */
+struct handed {
+	enum memory_kind kind;
+	u64 size, zeroed;        /* bytes; of them must be 0 */
+	bool makes;              /* this rank makes one */
+	struct memory *memories; /* by rank */
+};
+
+/* Makes this rank's part of it (or none) and sends it to all ranks; theirs arrive in x->cards and fds. */
+static int hand_out(struct opening *x, const struct handed *h, int *fds)
 {
 	struct device_set *s = x->shared->set;
-	const enum export_kind how = kind == MEMORY_DEVICE ? EXPORT_IPC : EXPORT_FD;
+	const enum export_kind how = h->kind == MEMORY_DEVICE ? EXPORT_IPC : EXPORT_FD;
 	struct memory_export e = {.fd = -1};
 	struct card mine = own_card(x);
 	int r = 0, told;
 
-	if (makes) {
-		r = s->ops->alloc(s, kind == MEMORY_SHARED ? -1 : 0, kind, x->slots.size,
-				  &x->memories[x->rank]);
+	if (h->makes) {
+		struct memory *m = &h->memories[x->rank];
+
+		r = s->ops->alloc(s, h->kind == MEMORY_SHARED ? -1 : 0, h->kind, h->size, m);
 		if (r == 0)
-			r = comm_clear(s, &x->memories[x->rank], &x->slots);
+			r = comm_zero(s, m, h->zeroed);
 		if (r == 0)
-			r = s->ops->export(s, &x->memories[x->rank], how, &e);
+			r = s->ops->export(s, m, how, &e);
 	}
 	mine.export = e;
 	told = tell_all(x, &mine, r);
@@ -125,7 +136,7 @@ static int hand_out(struct opening *x, enum memory_kind kind, bool makes, int *f
 	return told;
 }
 
-static int take(struct opening *x, int from, int fd)
+static int take(struct opening *x, int from, int fd, struct memory *memories)
 {
 	struct device_set *s = x->shared->set;
 	struct memory_export e = x->cards[from].export;
@@ -133,21 +144,27 @@ static int take(struct opening *x, int from, int fd)
 	if (from == x->rank)
 		return 0;
 	e.fd = fd;
-	return s->ops->import(s, 0, &e, &x->memories[from]);
+	return s->ops->import(s, 0, &e, &memories[from]);
+}
+
+static struct handed slots_of(struct opening *x, enum memory_kind kind, bool makes)
+{
+	return (struct handed){kind, x->slots.size, x->slots.zeroed, makes, x->memories};
 }
 
 /* 1: all ranks reach all others. If one refuses, all use host memory. */
 static int try_direct(struct opening *x)
 {
 	const bool fd = x->shared->set->caps & DEVICE_EXPORT_FD;
+	const struct handed h = slots_of(x, fd ? MEMORY_EXPORTABLE : MEMORY_DEVICE, true);
 	int fds[COLLECTIVE_RANKS_MAX] = {0}, r, refused = 0;
 	struct card mine;
 
-	r = hand_out(x, fd ? MEMORY_EXPORTABLE : MEMORY_DEVICE, true, fds);
+	r = hand_out(x, &h, fds);
 	if (r < 0)
 		return r;
 	for (int i = 0; r == 0 && i < x->n; i++)
-		r = take(x, i, fds[i]);
+		r = take(x, i, fds[i], x->memories);
 	close_all(fds, x->n);
 	refused = r == -EACCES || r == -ENOTSUP;
 	mine = own_card(x);
@@ -168,20 +185,22 @@ static void drop_memories(struct opening *x)
 	memset(x->memories, 0, sizeof(x->memories));
 }
 
-static int share_host_memory(struct opening *x)
+/* Memory of the host that rank 0 makes. */
+static int share_host_memory(struct opening *x, const struct handed *h)
 {
 	int fds[COLLECTIVE_RANKS_MAX] = {0};
-	int r = hand_out(x, MEMORY_SHARED, x->rank == 0, fds);
+	int r = hand_out(x, h, fds);
 
 	if (r < 0)
 		return r;
-	r = take(x, 0, fds[0]);
+	r = take(x, 0, fds[0], h->memories);
 	close_all(fds, x->n);
 	return r;
 }
 
 static int find_memories(struct opening *x)
 {
+	struct handed h;
 	bool direct = true;
 	int r = 0;
 
@@ -195,7 +214,37 @@ static int find_memories(struct opening *x)
 		drop_memories(x);
 	}
 	make_facts(x, false);
-	return share_host_memory(x);
+	h = slots_of(x, MEMORY_SHARED, x->rank == 0);
+	return share_host_memory(x, &h);
+}
+
+/* The words that stop kernels, and what the ranks tell each other. */
+static int share_words(struct opening *x)
+{
+	const u64 size = comm_words_bytes((unsigned)x->n);
+	const struct handed h = {MEMORY_SHARED, size, size, x->rank == 0, x->words};
+
+	return share_host_memory(x, &h);
+}
+
+static int share_board(struct opening *x)
+{
+	int fds[COLLECTIVE_RANKS_MAX] = {0}, fd = -1, r = 0;
+	struct card mine = own_card(x);
+
+	if (x->rank == 0)
+		r = agree_board_make((unsigned)x->n, &fd, &x->shared->board);
+	r = tell_all(x, &mine, r);
+	if (r == 0)
+		r = rendezvous_gather_fd(x->meeting, fd, fds);
+	if (fd >= 0)
+		close(fd);
+	if (r < 0)
+		return r;
+	if (x->rank > 0)
+		r = agree_board_map((unsigned)x->n, fds[0], &x->shared->board);
+	close_all(fds, x->n);
+	return r;
 }
 
 /* ---- measured times ---- */
@@ -219,12 +268,16 @@ static int share_times(struct opening *x)
 static int connect(struct opening *x, struct onehop_comm **ret)
 {
 	struct device_set *s = x->shared->set;
-	u64 seen[COLLECTIVE_RANKS_MAX] = {0};
+	u64 seen[COLLECTIVE_RANKS_MAX] = {0}, words = 0;
 	int r = comm_new(x->shared, 0, (u32)x->rank, &x->facts, x->options, ret);
 
 	for (int i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
 		r = s->ops->address(s, &x->memories[i], 0, &seen[i]);
-	return r < 0 ? r : comm_connect(*ret, &x->slots, seen);
+	if (r == 0)
+		r = s->ops->address(s, &x->words[0], 0, &words);
+	if (r == 0)
+		comm_count_slots(*ret, &x->slots);
+	return r < 0 ? r : comm_connect(*ret, &x->slots, seen, words);
 }
 
 /* Where the device comes from: a request, or a set that is open. */
@@ -256,7 +309,13 @@ static int open_together(struct opening *x, struct device_source *from, struct o
 		r = share_times(x);
 	if (r < 0)
 		return r;
-	r = connect(x, ret);
+	r = share_words(x);
+	mine = own_card(x);
+	r = tell_all(x, &mine, r);
+	if (r == 0)
+		r = share_board(x);
+	if (r == 0)
+		r = connect(x, ret);
 	mine = own_card(x);
 	return tell_all(x, &mine, r); /* no rank starts before all are ready */
 }

@@ -6,6 +6,7 @@
 #include "kernels/typed.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SHARD_ALIGNMENT 16u
@@ -61,6 +62,59 @@ static void look(const struct comm_facts *f, u32 me, enum operation o,
 			     .me = bit(me),
 			     .bytes = call->count * typed_bytes(call->type)};
 	ret->everywhere = f->direct || !ret->others ? ret->others : ret->me;
+}
+
+/* ---- what ranks tell each other ---- */
+
+static bool has_root(enum operation o)
+{
+	return !rows[o].from_all || !rows[o].to_all;
+}
+
+/* What a rank passes without need does not count. */
+static struct agree_call tell(enum operation o, const struct operation_call *call)
+{
+	const u32 op = rows[o].reduces ? call->op : 0, root = has_root(o) ? (u32)call->root : 0;
+
+	return (struct agree_call){1u << 31 | o | call->type << 8 | op << 16 | root << 24,
+				   call->count};
+}
+
+static const char *const type_words[ELEMENT_TYPE_N] = {
+	[ELEMENT_INT8] = "int8",
+	[ELEMENT_UINT8] = "uint8",
+	[ELEMENT_INT32] = "int32",
+	[ELEMENT_UINT32] = "uint32",
+	[ELEMENT_INT64] = "int64",
+	[ELEMENT_UINT64] = "uint64",
+	[ELEMENT_FLOAT16] = "float16",
+	[ELEMENT_FLOAT32] = "float32",
+	[ELEMENT_FLOAT64] = "float64",
+	[ELEMENT_BFLOAT16] = "bfloat16",
+	[ELEMENT_FLOAT8_E4M3] = "float8_e4m3",
+	[ELEMENT_FLOAT8_E5M2] = "float8_e5m2",
+};
+
+static const char *const reduction_words[REDUCE_OP_N] = {
+	[REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max",
+	[REDUCE_MIN] = "min", [REDUCE_AVG] = "avg",
+};
+
+const char *operation_text(const struct agree_call *call, char *buf, size_t size)
+{
+	const u32 o = call->what & 0xff, type = call->what >> 8 & 0xff,
+		  op = call->what >> 16 & 0xff;
+	int at;
+
+	if (o >= OPERATION_N || type >= ELEMENT_TYPE_N || op >= REDUCE_OP_N)
+		return "unknown"; /* another process wrote it */
+	at = snprintf(buf, size, "%s(%lu %s", rows[o].name, call->count, type_words[type]);
+	if (rows[o].reduces)
+		at += snprintf(buf + at, size - (size_t)at, ", %s", reduction_words[op]);
+	if (has_root((enum operation)o))
+		at += snprintf(buf + at, size - (size_t)at, ", root %u", call->what >> 24 & 0x7f);
+	snprintf(buf + at, size - (size_t)at, ")");
+	return buf;
 }
 
 /* ---- shapes ---- */
@@ -161,6 +215,13 @@ void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 
 /* ---- launches ---- */
 
+static int launch(struct onehop_comm *c, const struct view *v, const struct launch *l)
+{
+	const struct agree_call call = tell(v->o, v->call);
+
+	return comm_launch(c, v->call->stream, l, &(struct comm_shown){.call = &call});
+}
+
 /* Where each rank of the mask finds this rank's data, in rank order. */
 static u32 list_places(u32 mask, const u64 *to, u64 *ret)
 {
@@ -234,7 +295,7 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 		l.args = &small;
 		l.args_size = sizeof(small);
 	}
-	return comm_launch(c, v->call->stream, &l);
+	return launch(c, v, &l);
 }
 
 static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
@@ -251,7 +312,7 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	s->state = c->piped_state;
 	s->tokens = v->everywhere; /* flags are the same for all */
 	args.s = *s;
-	return comm_launch(c, v->call->stream, &l);
+	return launch(c, v, &l);
 }
 
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
@@ -294,7 +355,7 @@ static int enqueue(struct onehop_comm *c, const struct view *v)
 	if (r < 0)
 		return r;
 	c->last = p.algorithm;
-	c->number++;
+	comm_count(c, v->o);
 	return 0;
 }
 
@@ -302,49 +363,92 @@ static int enqueue(struct onehop_comm *c, const struct view *v)
 
 static int check_root(const struct onehop_comm *c, enum operation o, int root)
 {
-	if ((rows[o].from_all && rows[o].to_all) || (root >= 0 && (unsigned)root < c->facts.n))
+	if (!has_root(o) || (root >= 0 && (unsigned)root < c->facts.n))
 		return 0;
 	return err_set(EINVAL, "%s: root %d is not a rank; ranks are 0 to %u", rows[o].name, root,
 		       c->facts.n - 1);
 }
 
-static int check_call(const struct onehop_comm *c, enum operation o,
-		      const struct operation_call *call)
+int operation_check_elements(const char *name, uint64_t count, unsigned type)
 {
 	const u64 most = ~0ul / 16 / COLLECTIVE_RANKS_MAX;
 
-	if (call->type >= ELEMENT_TYPE_N)
-		return err_set(EINVAL, "%s: there is no element type %u", rows[o].name, call->type);
-	if (rows[o].reduces && call->op >= REDUCE_OP_N)
-		return err_set(EINVAL, "%s: there is no reduction %u", rows[o].name, call->op);
-	if (call->count > most)
-		return err_set(EINVAL, "%s: %lu elements are too many", rows[o].name, call->count);
-	return check_root(c, o, call->root);
+	if (type >= ELEMENT_TYPE_N)
+		return err_set(EINVAL, "%s: there is no element type %u", name, type);
+	if (count > most)
+		return err_set(EINVAL, "%s: %lu elements are too many", name, count);
+	return 0;
 }
 
-static int check_buffers(const struct view *v)
+int operation_check(enum operation o, uint64_t count, unsigned type, unsigned op)
 {
-	const bool in = v->senders & v->me, out = v->takers & v->me;
+	int r = operation_check_elements(rows[o].name, count, type);
 
-	if (v->bytes == 0 || ((!in || v->call->in) && (!out || v->call->out)))
-		return 0;
-	return err_set(EINVAL, "%s: %s is NULL", rows[v->o].name,
-		       in && !v->call->in ? "in" : "out");
+	if (r == 0 && rows[o].reduces && op >= REDUCE_OP_N)
+		r = err_set(EINVAL, "%s: there is no reduction %u", rows[o].name, op);
+	return r;
+}
+
+static int check_call(const struct onehop_comm *c, enum operation o,
+		      const struct operation_call *call)
+{
+	int r = operation_check(o, call->count, call->type, call->op);
+
+	return r < 0 ? r : check_root(c, o, call->root);
+}
+
+static int check_buffer(struct onehop_comm *c, const char *function, const char *name,
+			const void *buffer)
+{
+	int r;
+
+	if (!buffer)
+		return err_set(EINVAL, "%s: %s is NULL", function, name);
+	r = comm_usable(c, (u64)buffer);
+	return r < 0 ? err_wrap(r, "%s: %s", function, name) : 0;
+}
+
+static int check_buffers(struct onehop_comm *c, const struct view *v)
+{
+	const char *name = rows[v->o].name;
+	int r = 0;
+
+	if (v->bytes && (v->senders & v->me))
+		r = check_buffer(c, name, "in", v->call->in);
+	if (r == 0 && v->bytes && (v->takers & v->me))
+		r = check_buffer(c, name, "out", v->call->out);
+	return r;
+}
+
+static int verify(struct onehop_comm *c, enum operation o, const struct operation_call *call,
+		  struct view *ret)
+{
+	int r = comm_check_open(c, rows[o].name);
+
+	if (r < 0)
+		return r;
+	r = check_call(c, o, call);
+	if (r == 0) {
+		look(&c->facts, c->me, o, call, ret);
+		r = check_buffers(c, ret);
+	}
+	return r < 0 ? err_wrap(r, "rank %u", c->me) : 0;
+}
+
+int operation_verify(struct onehop_comm *c, enum operation o, const struct operation_call *call)
+{
+	struct view v;
+
+	return verify(c, o, call, &v);
 }
 
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call)
 {
 	struct view v;
-	int r;
+	int r = verify(c, o, call, &v);
 
-	if (!c)
-		return err_set(EINVAL, "%s: no communicator", rows[o].name);
-	r = check_call(c, o, call);
-	if (r == 0) {
-		look(&c->facts, c->me, o, call, &v);
-		r = check_buffers(&v);
-	}
-	if (r == 0)
-		r = enqueue(c, &v);
-	return r < 0 ? err_wrap(r, "rank %u", c->me) : 0;
+	if (r < 0)
+		return r;
+	r = enqueue(c, &v);
+	return r < 0 ? err_wrap(r, "%s", rows[o].name) : 0;
 }

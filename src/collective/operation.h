@@ -6,6 +6,10 @@
 
 const char *operation_word(enum operation o); /* "all_reduce", as its function in onehop.h */
 
+/* "all_reduce(100 float32, sum)": as ranks show each other. */
+#define OPERATION_TEXT 96
+const char *operation_text(const struct agree_call *call, char *buf, size_t size);
+
 struct operation_call {
 	const void *in;
 	void *out;
@@ -15,6 +19,10 @@ struct operation_call {
 	void *stream; /* the device's own */
 };
 
+/* Whether there is such an operation. -EINVAL: its sentence names the operation. */
+int operation_check(enum operation o, uint64_t count, unsigned type, unsigned op);
+/* The part of it that all functions share. */
+int operation_check_elements(const char *name, uint64_t count, unsigned type);
 /* The cheapest way of each algorithm to run it (choose_each). */
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
 			struct choice ret[ALGORITHM_N]);
@@ -28,4 +36,6 @@ void operation_choose(const struct comm_facts *f, enum operation o, uint64_t cou
 void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 		     const struct operation_call *call, enum algorithm a,
 		     struct collective_shape *ret);
+/* Whether it can be enqueued. -EINVAL: the sentence names rank, function and argument. */
+int operation_verify(struct onehop_comm *c, enum operation o, const struct operation_call *call);
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

@@ -13,6 +13,8 @@ void slots_make(const struct comm_facts *f, struct slots *ret)
 		[AREA_FLAGGED_FIRST] = 2 * slots_set_bytes(f),
 		[AREA_FLAGGED_SECOND] = 2 * slots_set_bytes(f),
 		[AREA_FLAGS] = (u64)f->piped_blocks * PIPED_FLAG_BYTES,
+		[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
+		[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
 		[AREA_FIRST] = 2ul * f->piped_blocks * f->slot_bytes,
 		[AREA_SECOND] = 2ul * f->piped_blocks * f->slot_bytes,
 	};

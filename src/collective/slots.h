@@ -12,9 +12,11 @@
 enum slots_area {
 	AREA_FLAGGED_FIRST,
 	AREA_FLAGGED_SECOND,
-	AREA_FLAGS, /* piped */
+	AREA_FLAGS,      /* piped */
+	AREA_PAIR_FLAGS, /* of sends and receives */
 	AREA_FIRST,
 	AREA_SECOND,
+	AREA_PAIRS,
 	AREA_N
 };
 

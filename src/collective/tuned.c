@@ -2,12 +2,14 @@
 #include "collective/tuned.h"
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "collective/operation.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #define HEADER     "onehop-tune 1"
@@ -309,6 +311,33 @@ int tuned_parse(const char *text, size_t size, const char *name, struct tuned *r
 		return err_wrap(e, "%s:%u", name, r.line);
 	*ret = r.t;
 	return 0;
+}
+
+static int read_file(int fd, char *text, size_t room, size_t *ret)
+{
+	ssize_t n = 0;
+
+	for (*ret = 0; *ret < room; *ret += (size_t)n) {
+		n = read(fd, text + *ret, room - *ret);
+		if (n <= 0)
+			break;
+	}
+	return n < 0 ? -errno : *ret == room ? -EFBIG : 0;
+}
+
+int tuned_read(const char *path, struct tuned *ret)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_FREE char *text = malloc(TUNED_TEXT_MAX);
+	size_t size = 0;
+	int r;
+
+	if (fd < 0)
+		return err_sys(errno, "cannot read %s", path);
+	if (!text)
+		return err_set(ENOMEM, "no memory to read %s", path);
+	r = read_file(fd, text, TUNED_TEXT_MAX, &size);
+	return r < 0 ? err_sys(-r, "cannot read %s", path) : tuned_parse(text, size, path, ret);
 }
 
 /* ---- writing ---- */

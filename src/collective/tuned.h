@@ -37,6 +37,8 @@ struct tuned {
  * Neither allocates nor depends on the locale.
  */
 int tuned_parse(const char *text, size_t size, const char *name, struct tuned *ret);
+/* The same of a file. Errors of reading it too. */
+int tuned_read(const char *path, struct tuned *ret);
 /* Errors are those of the stream. */
 void tuned_write(const struct tuned *t, FILE *out);
 

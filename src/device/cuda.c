@@ -121,7 +121,8 @@ static void close_device(struct cuda_set *c, int device)
 	for (int m = 0; m < CUDA_MODULE_N; m++)
 		if (d->modules[m])
 			CUDA(c, device, cuModuleUnload, d->modules[m]);
-	c->api.cuDevicePrimaryCtxRelease(d->handle);
+	if (!d->callers)
+		c->api.cuDevicePrimaryCtxRelease(d->handle);
 }
 
 static void close_all(struct cuda_set *c)
@@ -174,6 +175,7 @@ static const struct device_ops ops = {
 	.wrap = cuda_wrap,
 	.free = cuda_free,
 	.address = cuda_address,
+	.memory_at = cuda_memory_at,
 	.export = cuda_export,
 	.import = cuda_import,
 	.read = cuda_read,
@@ -190,6 +192,7 @@ static const struct device_ops ops = {
 	.copy = cuda_copy,
 	.enqueue_time = cuda_enqueue_time,
 	.launch = cuda_launch,
+	.capturing = cuda_capturing,
 	.capture_begin = cuda_capture_begin,
 	.capture_end = cuda_capture_end,
 	.graph_launch = cuda_graph_launch,
@@ -230,6 +233,7 @@ static int read_attributes(struct cuda_set *c, int device)
 		{CU_RDMA_WITH_VIRTUAL_MEMORY, &d->maps_for_rdma},
 		{CU_GENERIC_COMPRESSION, &d->compresses},
 		{CU_DMA_BUF, &d->exports_dmabuf},
+		{CU_PAGEABLE_MEMORY_ACCESS, &d->reads_pageable},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -283,11 +287,13 @@ static int open_context(struct cuda_set *c, int device)
 {
 	struct cuda_device *d = &c->devices[device];
 	struct device_info *info = &c->set.info[device];
-	struct cu_context *context;
+	struct cu_context *context = d->context;
 	size_t available, total;
-	int r = cuda_result(c, device, c->api.cuDevicePrimaryCtxRetain(&context, d->handle),
-			    "cuDevicePrimaryCtxRetain");
+	int r = 0;
 
+	if (!d->callers)
+		r = cuda_result(c, device, c->api.cuDevicePrimaryCtxRetain(&context, d->handle),
+				"cuDevicePrimaryCtxRetain");
 	if (r < 0)
 		return r;
 	d->context = context;
@@ -351,6 +357,8 @@ static struct cuda_set *set_new(const struct device_request *r)
 	for (size_t i = 0; i < r->n; i++) {
 		c->set.info[i].ordinal = r->ordinal[i];
 		c->set.info[i].number = r->number[i];
+		c->devices[i].context = (struct cu_context *)(uintptr_t)r->context[i];
+		c->devices[i].callers = r->context[i] != 0;
 	}
 	return c;
 }

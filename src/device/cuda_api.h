@@ -57,6 +57,7 @@ enum cu_device_attribute {
 	CU_ASYNC_ENGINE_COUNT = 40,
 	CU_COMPUTE_CAPABILITY_MAJOR = 75,
 	CU_COMPUTE_CAPABILITY_MINOR = 76,
+	CU_PAGEABLE_MEMORY_ACCESS = 88,
 	CU_VIRTUAL_MEMORY_MANAGEMENT = 102,
 	CU_HANDLE_TYPE_POSIX_FD = 103,
 	CU_GENERIC_COMPRESSION = 107,
@@ -75,6 +76,13 @@ enum { CU_ALLOCATION_PINNED = 1, CU_COMPRESSION_GENERIC = 1, CU_HANDLE_POSIX_FD 
 enum { CU_LOCATION_DEVICE = 1, CU_LOCATION_HOST_NUMA = 3 }; /* CUmemLocationType */
 enum { CU_GRANULARITY_MINIMUM = 0 };
 enum cu_access { CU_ACCESS_NONE = 0, CU_ACCESS_READ_WRITE = 3 }; /* CUmemAccess_flags */
+
+/* CUpointer_attribute; the type of memory that CUDA does not know is 0 */
+enum cu_pointer_attribute {
+	CU_POINTER_MEMORY_TYPE = 2,
+	CU_POINTER_RANGE_START = 11,
+	CU_POINTER_RANGE_SIZE = 12,
+};
 
 /* CUipcMemHandle */
 struct cu_ipc_handle {
@@ -140,6 +148,8 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	X(cuMemFree, "cuMemFree_v2", true, (uint64_t address)) \
 	X(cuMemGetAddressRange, "cuMemGetAddressRange_v2", true, \
 	  (uint64_t *ret_base, size_t *ret_size, uint64_t address)) \
+	X(cuPointerGetAttributes, "cuPointerGetAttributes", false, \
+	  (unsigned n, int *attributes, void **ret, uint64_t address)) \
 	X(cuMemHostAlloc, "cuMemHostAlloc", true, (void **ret, size_t size, unsigned flags)) \
 	X(cuMemFreeHost, "cuMemFreeHost", true, (void *p)) \
 	X(cuMemHostRegister, "cuMemHostRegister_v2", false, (void *p, size_t size, unsigned flags)) \
@@ -189,6 +199,7 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	  (uint64_t *ret, void *handle, int type)) \
 	X(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", false, \
 	  (void *ret, uint64_t address, size_t size, int type, unsigned long long flags)) \
+	X(cuStreamIsCapturing, "cuStreamIsCapturing", false, (struct cu_stream *s, int *ret)) \
 	X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", false, (struct cu_stream *s, int mode)) \
 	X(cuStreamEndCapture, "cuStreamEndCapture", false, (struct cu_stream *s, struct cu_graph **ret)) \
 	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", false, \

@@ -42,12 +42,14 @@ enum cuda_module { CUDA_MODULE_COMMON, CUDA_MODULE_COLLECTIVE, CUDA_MODULE_N };
 struct cuda_device {
 	int handle; /* CUdevice */
 	struct cu_context *context;
+	bool callers; /* the context, so that it is not released */
 	struct cu_module *modules[CUDA_MODULE_N];
 	struct cu_function *functions[KERNEL_N];
 	unsigned max_threads[KERNEL_N];
 	uint64_t io_stream; /* for read and write */
 	void *bounce;       /* pinned, CUDA_TRANSFER_MAX bytes */
-	unsigned maps, exports_fd, maps_for_rdma, exports_dmabuf, compresses; /* 0: it cannot */
+	/* 0: it cannot */
+	unsigned maps, exports_fd, maps_for_rdma, exports_dmabuf, compresses, reads_pageable;
 	int node; /* whose memory is near to it; -1: none is known */
 };
 
@@ -114,6 +116,8 @@ int cuda_wrap(struct device_set *s, int device, uint64_t address, uint64_t size,
 	      struct memory *ret);
 int cuda_free(struct device_set *s, const struct memory *m);
 int cuda_address(struct device_set *s, const struct memory *m, int device, uint64_t *ret);
+int cuda_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+		   uint64_t *ret_end);
 int cuda_export(struct device_set *s, const struct memory *m, enum export_kind kind,
 		struct memory_export *ret);
 int cuda_import(struct device_set *s, int device, const struct memory_export *e,
@@ -153,6 +157,7 @@ int cuda_event_free(struct device_set *s, struct event e);
 int cuda_event_record(struct device_set *s, struct stream stream, struct event e);
 int cuda_event_wait(struct device_set *s, struct stream stream, struct event e);
 int cuda_event_elapsed(struct device_set *s, struct event from, struct event to, double *ret_us);
+int cuda_capturing(struct device_set *s, struct stream stream, bool *ret);
 int cuda_capture_begin(struct device_set *s, struct stream stream);
 int cuda_capture_end(struct device_set *s, struct stream stream, struct graph *ret);
 int cuda_graph_launch(struct device_set *s, struct stream stream, struct graph g);

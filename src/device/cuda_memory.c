@@ -353,6 +353,41 @@ int cuda_address(struct device_set *s, const struct memory *m, int device, uint6
 	return 0;
 }
 
+/*
+ * Unlike cuPointerGetAttribute this does not fail where nothing is known. GPUs that read pageable memory can use all
+ * memory of the process.
+ */
+int cuda_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+		   uint64_t *ret_end)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_RANGE_START,
+				     CU_POINTER_RANGE_SIZE};
+	struct cuda_set *c = set_of(s);
+	unsigned type = 0;
+	uint64_t begin = 0;
+	size_t size = 0;
+	void *values[] = {&type, &begin, &size};
+	char where[48];
+	int r = 0;
+
+	*ret_begin = 0;
+	*ret_end = UINT64_MAX;
+	if (c->devices[device].reads_pageable || !c->api.cuPointerGetAttributes)
+		return 0;
+	r = CUDA(c, device, cuPointerGetAttributes, 3, (int *)wanted, values, address);
+	if (r < 0)
+		return r;
+	if (!type)
+		return err_set(EFAULT,
+			       "%s cannot use the memory at 0x%llx: it is the host's, and not "
+			       "pinned (cudaMallocHost, cudaHostRegister)",
+			       cuda_where(c, device, where, sizeof(where)),
+			       (unsigned long long)address);
+	*ret_begin = size ? begin : address;
+	*ret_end = size ? begin + size : address + 1;
+	return 0;
+}
+
 /* ---- peers ---- */
 
 int cuda_can_access(struct device_set *s, int initiator, int target, bool *ret)

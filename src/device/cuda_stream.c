@@ -114,7 +114,7 @@ int cuda_stream_wrap(struct device_set *s, int device, void *native, struct stre
 	if (r < 0)
 		return r;
 	if (context != c->devices[device].context)
-		return err_set(EINVAL, "that stream is not one of %s's primary context",
+		return err_set(EINVAL, "that stream is not one of %s's context",
 			       cuda_where(c, device, where, sizeof(where)));
 	r = add(&c->streams, device, native, false, &id);
 	if (r == 0)
@@ -223,6 +223,25 @@ int cuda_event_elapsed(struct device_set *s, struct event from, struct event to,
 }
 
 /* ---- graphs ---- */
+
+/*
+ * The legacy stream (NULL) never is, and asking is an error while another one is. Drivers without this function cannot
+ * capture.
+ */
+int cuda_capturing(struct device_set *s, struct stream stream, bool *ret)
+{
+	struct cuda_set *c = set_of(s);
+	struct cuda_object *o = cuda_stream_get(c, stream);
+	int status = 0, r = 0;
+
+	if (!o)
+		return -EINVAL;
+	if (o->native && c->api.cuStreamIsCapturing)
+		r = CUDA(c, o->device, cuStreamIsCapturing, o->native, &status);
+	if (r == 0)
+		*ret = status != 0;
+	return r;
+}
 
 int cuda_capture_begin(struct device_set *s, struct stream stream)
 {

@@ -142,6 +142,12 @@ struct device_ops {
 	int (*wrap)(struct device_set *s, int device, uint64_t address, uint64_t size,
 		    struct memory *ret);
 	int (*free)(struct device_set *s, const struct memory *m);
+	/*
+	 * Around an address of the caller's: what was allocated together, as far as that is known. -EFAULT: kernels on
+	 * `device` cannot use it.
+	 */
+	int (*memory_at)(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+			 uint64_t *ret_end);
 	/* The address of byte 0 as kernels on `device` see it. */
 	int (*address)(struct device_set *s, const struct memory *m, int device, uint64_t *ret);
 	int (*export)(struct device_set *s, const struct memory *m, enum export_kind kind,
@@ -182,6 +188,8 @@ struct device_ops {
 	int (*enqueue_time)(struct device_set *s, double *ret_us);
 	int (*launch)(struct device_set *s, struct stream stream, const struct launch *l);
 
+	/* Whether what is enqueued there goes into a graph, whoever began that. */
+	int (*capturing)(struct device_set *s, struct stream stream, bool *ret);
 	/* The first launch of a graph makes it executable, which takes time. */
 	int (*capture_begin)(struct device_set *s, struct stream stream);
 	int (*capture_end)(struct device_set *s, struct stream stream, struct graph *ret);
@@ -255,8 +263,10 @@ struct device_request {
 	/* the kernels of collective operations are wanted too, which takes a second */
 	bool collectives;
 	size_t n;
-	int ordinal[DEVICE_MAX];  /* CUDA's */
-	int number[DEVICE_MAX];   /* becomes device_info.number */
+	int ordinal[DEVICE_MAX]; /* CUDA's */
+	int number[DEVICE_MAX];  /* becomes device_info.number */
+	/* CUcontexts of this process, which must outlive the set; 0: the primary one. */
+	uint64_t context[DEVICE_MAX];
 	struct host_options host; /* DEVICE_HOST's; CUDA never looks at them */
 };
 

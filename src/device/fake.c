@@ -142,6 +142,12 @@ static int fake_address(struct device_set *s, const struct memory *m, int device
 	FORWARD(address, (s, m, device, ret), " %s for %d", PLACE(m->device), device);
 }
 
+static int fake_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+			  uint64_t *ret_end)
+{
+	FORWARD(memory_at, (s, device, address, ret_begin, ret_end), " %d", device);
+}
+
 static int fake_export(struct device_set *s, const struct memory *m, enum export_kind kind,
 		       struct memory_export *ret)
 {
@@ -226,6 +232,11 @@ static int fake_launch(struct device_set *s, struct stream stream, const struct 
 		l->kernel < KERNEL_N ? kernel_names[l->kernel] : "?");
 }
 
+static int fake_capturing(struct device_set *s, struct stream stream, bool *ret)
+{
+	FORWARD(capturing, (s, stream, ret), " %d", stream.device);
+}
+
 static int fake_capture_begin(struct device_set *s, struct stream stream)
 {
 	FORWARD(capture_begin, (s, stream), " %d", stream.device);
@@ -282,6 +293,7 @@ static const struct device_ops fake_ops = {
 	.wrap = fake_wrap,
 	.free = fake_free,
 	.address = fake_address,
+	.memory_at = fake_memory_at,
 	.export = fake_export,
 	.import = fake_import,
 	.read = fake_read,
@@ -297,6 +309,7 @@ static const struct device_ops fake_ops = {
 	.copy = fake_copy,
 	.enqueue_time = fake_enqueue_time,
 	.launch = fake_launch,
+	.capturing = fake_capturing,
 	.capture_begin = fake_capture_begin,
 	.capture_end = fake_capture_end,
 	.graph_launch = fake_graph_launch,

@@ -8,7 +8,8 @@
 #include <pthread.h>
 
 #define HOST_PAGE     4096u
-#define HOST_ARGS_MAX 512 /* bytes */
+#define HOST_ARGS_MAX 2048 /* bytes */
+_Static_assert(sizeof(struct collective_pairs_args) <= HOST_ARGS_MAX, "the largest arguments");
 
 /* What ids stand for: id is the index plus one, and is never given twice. */
 struct host_table {
@@ -113,6 +114,7 @@ struct host_stream {
 	struct host_queue queue;
 	uint64_t asked, done; /* operations */
 	bool ending, ended;
+	bool standard; /* what NULL stands for */
 	bool capturing;
 	struct host_queue captured;
 	struct host_stream *next;
@@ -161,6 +163,8 @@ int host_wrap(struct device_set *s, int device, uint64_t address, uint64_t size,
 	      struct memory *ret);
 int host_free(struct device_set *s, const struct memory *m);
 int host_address(struct device_set *s, const struct memory *m, int device, uint64_t *ret);
+int host_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+		   uint64_t *ret_end);
 int host_export(struct device_set *s, const struct memory *m, enum export_kind kind,
 		struct memory_export *ret);
 int host_import(struct device_set *s, int device, const struct memory_export *e,
@@ -255,6 +259,7 @@ int host_copy(struct device_set *s, struct stream stream, const struct memory *t
 	      uint64_t bytes);
 int host_enqueue_time(struct device_set *s, double *ret_us);
 int host_launch(struct device_set *s, struct stream stream, const struct launch *l);
+int host_capturing(struct device_set *s, struct stream stream, bool *ret);
 int host_capture_begin(struct device_set *s, struct stream stream);
 int host_capture_end(struct device_set *s, struct stream stream, struct graph *ret);
 int host_graph_launch(struct device_set *s, struct stream stream, struct graph g);

@@ -191,6 +191,21 @@ char *host_seen(struct host_set *h, const struct host_block *b, int device)
 	return p->on ? p->window->base + b->offset : NULL;
 }
 
+/* All memory of the process is a simulated device's, but for the page that NULL is in. */
+int host_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
+		   uint64_t *ret_end)
+{
+	const int r = host_check_device(host_of(s), device);
+
+	if (r < 0)
+		return r;
+	if (address < HOST_PAGE)
+		return err_set(EFAULT, "there is no memory at 0x%lx", address);
+	*ret_begin = HOST_PAGE;
+	*ret_end = UINT64_MAX;
+	return 0;
+}
+
 int host_address(struct device_set *s, const struct memory *m, int device, uint64_t *ret)
 {
 	struct host_set *h = host_of(s);

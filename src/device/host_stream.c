@@ -175,15 +175,29 @@ int host_stream_new(struct device_set *set, int device, struct stream *ret)
 	return 0;
 }
 
+/* NULL stands for the device's default stream, which exists from its first use on. */
+static struct host_stream *find_stream(struct host_set *h, int device, const void *native)
+{
+	struct host_stream *s = h->streams;
+	struct stream made = {0};
+
+	while (s && (s->device != device || (native ? s != native : !s->standard)))
+		s = s->next;
+	if (s || native || host_stream_new(&h->set, device, &made) < 0)
+		return s;
+	s = stream_of(h, made);
+	if (s)
+		s->standard = true;
+	return s;
+}
+
 int host_stream_wrap(struct device_set *set, int device, void *native, struct stream *ret)
 {
 	struct host_set *h = host_of(set);
-	struct host_stream *s = h->streams;
+	struct host_stream *s = find_stream(h, device, native);
 	uint64_t id;
 	int r;
 
-	while (s && (s != native || s->device != device))
-		s = s->next;
 	if (!s)
 		return err_set(EINVAL, "not a stream of host device %d of the set", device);
 	r = host_table_add(&h->handles, s, &id);
@@ -412,6 +426,16 @@ int host_launch(struct device_set *set, struct stream stream, const struct launc
 			       (int)l->kernel, l->blocks, l->threads, l->args_size);
 	memcpy(op.kernel.args, l->args, l->args_size);
 	return enqueue(s, &op);
+}
+
+int host_capturing(struct device_set *set, struct stream stream, bool *ret)
+{
+	const struct host_stream *s = stream_of(host_of(set), stream);
+
+	if (!s)
+		return -EINVAL;
+	*ret = s->capturing;
+	return 0;
 }
 
 int host_capture_begin(struct device_set *set, struct stream stream)

@@ -253,6 +253,16 @@ static void spans_collective_piped(const void *args, struct host_passage *p)
 	add_places(p, ((const struct collective_routes *)a->routes)->flags.to, a->s.tokens);
 }
 
+static void spans_collective_pairs(const void *args, struct host_passage *p)
+{
+	const struct collective_pairs_args *a = args;
+	u32 peers = 0;
+
+	for (u32 i = 0; i < a->lanes; i++)
+		peers |= 1u << a->lane[i].peer;
+	add_places(p, ((const struct pair_routes *)a->routes)->flags.to, peers & ~(1u << a->me));
+}
+
 static void spans_exchange(const void *args, struct host_passage *p)
 {
 	const struct exchange_args *a = args;

@@ -514,6 +514,25 @@ static int forward_make_current(struct device_set *s, int device)
 	return not_here("make_current");
 }
 
+static int forward_capturing(struct device_set *s, struct stream stream, bool *ret)
+{
+	(void)s;
+	(void)stream;
+	(void)ret;
+	return not_here("capturing");
+}
+
+static int forward_memory_at(struct device_set *s, int device, uint64_t address,
+			     uint64_t *ret_begin, uint64_t *ret_end)
+{
+	(void)s;
+	(void)device;
+	(void)address;
+	(void)ret_begin;
+	(void)ret_end;
+	return not_here("memory_at");
+}
+
 static int forward_stream_native(struct device_set *s, struct stream stream, void **ret)
 {
 	(void)s, (void)stream, (void)ret;
@@ -541,6 +560,7 @@ static const struct device_ops forwarding = {
 	.wrap = forward_wrap,
 	.free = forward_free,
 	.address = forward_address,
+	.memory_at = forward_memory_at,
 	.export = forward_export,
 	.import = forward_import,
 	.read = forward_read,
@@ -557,6 +577,7 @@ static const struct device_ops forwarding = {
 	.copy = forward_copy,
 	.enqueue_time = forward_enqueue_time,
 	.launch = forward_launch,
+	.capturing = forward_capturing,
 	.capture_begin = forward_capture_begin,
 	.capture_end = forward_capture_end,
 	.graph_launch = forward_graph_launch,

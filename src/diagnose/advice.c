@@ -121,3 +121,15 @@ struct advice *advice_new(const struct diagnosis *d)
 	add_nics(a, d);
 	return a;
 }
+
+enum verdict advice_verdict(const struct diagnosis *d, const struct advice *a)
+{
+	for (size_t i = 0; i < a->setting_n; i++)
+		if (a->settings[i]->severity >= SEVERITY_WARNING)
+			return VERDICT_BAD;
+	for (size_t i = 0; i < a->variable_n; i++)
+		for (size_t k = 0; k < a->variables[i].finding_n && !a->variables[i].set; k++)
+			if (a->variables[i].findings[k]->severity >= SEVERITY_WARNING)
+				return VERDICT_BAD;
+	return d->topology->endpoint_n ? VERDICT_OK : VERDICT_UNKNOWN;
+}

@@ -37,3 +37,5 @@ struct advice {
 
 /* All of it lives in the diagnosis' arena. */
 struct advice *advice_new(const struct diagnosis *d);
+/* BAD: there is something to set, or set wrong, that is more than good to know; UNKNOWN: there is no device. */
+enum verdict advice_verdict(const struct diagnosis *d, const struct advice *a);

@@ -93,6 +93,8 @@ struct rule {
 	enum severity severity;
 	enum blocks blocks;
 	bool predicts; /* says that peers cannot; a copy that did outweighs it */
+	enum chain_reason
+		reason; /* how a pair's chain says the same at the same device; REASON_NONE: it does not */
 	enum repair_turn turn;
 	unsigned needs; /* enum rule_needs */
 	enum rule_scope scope;
@@ -220,7 +222,10 @@ const struct rule *rule_next(const struct rule *r);
 /* Runs every rule. Never fails. */
 struct diagnosis *diagnose(const struct topology *t);
 void diagnosis_free(struct diagnosis *d);
-const struct rule *rule_find(const char *id); /* NULL: no such rule */
+/* NULL: no such rule. Here for tests. */
+const struct rule *rule_find(const char *id);
+/* The same of what a person wrote: NULL with a sentence, "no rule 'ID'; did you mean ...?". */
+const struct rule *rule_named(const char *id);
 /* How a rule that there is came out. */
 const struct outcome *diagnosis_outcome(const struct diagnosis *d, const char *rule);
 
@@ -250,10 +255,23 @@ const char *diagnosis_verdict_with(const struct diagnosis *d, enum endpoint_kind
 /* Both sentences. */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
 
+/* Errors and warnings as a drawing wants them, each at each device that it names. In the diagnosis' arena. */
+const struct draw_note *diagnosis_notes(const struct diagnosis *d, size_t *ret_n);
+
 /* It says that pairs of GPUs do not work or are not to be trusted, whatever their paths look like. */
 bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);
+
+/* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
+bool diagnosis_judged_any(const struct diagnosis *d);
+/*
+ * BAD: there is a finding of severity `least` or above (an int: past the last is never), or `unexplained`, pairs are
+ * blocked and no rule said so, which must not pass for well at a threshold that would have caught the finding. OK only
+ * if all pairs of GPUs are decided, and not all of them doubtful: a script that goes on after it would rely on paths
+ * that are unknown.
+ */
+enum verdict diagnosis_judge(const struct diagnosis *d, int least, bool unexplained);
 
 /* "GPU0 0000:41:00.0 is bound to vfio-pci", "driver: ...": the sentence, with the whole subject once. */
 void finding_statement(const struct finding *f, struct strbuf *out);

@@ -165,3 +165,39 @@ void finding_sets(struct rule_run *run, struct finding *f, const char *name, con
 		.value = value,
 	};
 }
+
+/* ---- for drawings ---- */
+
+const struct draw_note *diagnosis_notes(const struct diagnosis *d, size_t *ret_n)
+{
+	static const enum chain_state states[SEVERITY_N] = {
+		[SEVERITY_WARNING] = CHAIN_POSSIBLE,
+		[SEVERITY_ERROR] = CHAIN_BAD,
+	};
+	struct draw_note *notes = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < d->finding_n; i++) {
+		const struct finding *f = &d->findings[i];
+		struct draw_note note = {
+			.at = f->pci,
+			.state = states[f->severity],
+			.text = f->sentence,
+			.title = arena_printf(d->arena, "%s: %s: %s [%s]",
+					      severity_word(f->severity), f->subject, f->sentence,
+					      f->rule->id),
+			.anchor = f->rule->id,
+			.reason = f->rule->reason,
+		};
+
+		if (f->severity == SEVERITY_INFO)
+			continue;
+		if (f->pci || !f->named_n)
+			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
+		for (size_t k = 0; k < f->named_n; k++) {
+			note.at = f->named[k];
+			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
+		}
+	}
+	return notes;
+}

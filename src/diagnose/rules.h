@@ -23,7 +23,7 @@
 #define RULES_PEERMEM_N     10
 #define RULES_RDMA_N        12
 #define RULES_NCCL_N        13
-#define RULES_NCCL_NET_N    6
+#define RULES_NCCL_NET_N    7
 #define RULES_NCCL_VALUES_N 9
 #define RULES_NCCL_BUGS_N   1
 #define RULES_NCCL_TOPO_N   2

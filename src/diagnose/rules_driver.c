@@ -105,8 +105,9 @@ static enum verdict probe_loaded(struct rule_run *run)
 		return VERDICT_NA;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-		"%zu of %zu NVIDIA %s not bound to a driver: the nvidia module is not loaded",
-		waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU is", "GPUs are"));
+		"%zu of %zu NVIDIA %s %s not bound to a driver: the nvidia module is not loaded",
+		waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU", "GPUs"),
+		text_plural(waiting, "is", "are"));
 	if (waiting == run->m->gpu_n)
 		f->pairs = waiting * (waiting - 1);
 	finding_remedy(run, f, "%s", load_remedy(run));
@@ -1232,6 +1233,7 @@ const struct rule rules_driver[] = {
 		.reference = "Documentation/driver-api/vfio.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_DEVICE_SET_ASIDE,
 		.needs = NEEDS_GPU,
 		.scope = SCOPE_GPU,
 		.probe = probe_passthrough,
@@ -1247,6 +1249,7 @@ const struct rule rules_driver[] = {
 		.reference = "kernel-open/nvidia/nv-reg.h, NVreg_ExcludedGpus",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_DEVICE_EXCLUDED,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
 		.scope = SCOPE_GPU,
 		.probe = probe_excluded,
@@ -1574,6 +1577,7 @@ const struct rule rules_driver[] = {
 		.reference = "nvidia-smi(1), COMPUTE MODE; nvml.h nvmlComputeMode_t",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_DEVICE_PROHIBITED,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
 		.scope = SCOPE_GPU,
 		.probe = probe_compute_mode,
@@ -1587,6 +1591,7 @@ const struct rule rules_driver[] = {
 		.reference = "NVIDIA MIG User Guide, \"Application considerations\"",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_DEVICE_MIG,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.scope = SCOPE_GPU,
 		.probe = probe_mig,

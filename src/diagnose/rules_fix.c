@@ -259,12 +259,11 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 
 	if (!fact_is(a->same_boot, 0)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
-				"%s (" ABOUT ") is on trial: the next boot uses it once", name);
+				"%s is on trial: the next boot uses it once", name);
 		finding_remedy(run, f, "reboot to try it");
 	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
-				"%s (" ABOUT
-				") is on trial in this boot: the next boot reverts it unless it "
+				"%s is on trial in this boot: the next boot reverts it unless it "
 				"is confirmed",
 				name);
 		finding_remedy(run, f, "`onehop fix --confirm`");

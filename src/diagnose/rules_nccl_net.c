@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about the settings by which NCCL uses the network: lists of devices, RoCE addresses, peer memory. */
+#include "base/network.h"
 #include "diagnose/rules_nccl.h"
 
 #include <inttypes.h>
@@ -311,6 +312,8 @@ static enum verdict probe_ib_hca(struct rule_run *run)
 	FOR_EACH_RDMA (d, run)
 		if (!leaves_device(run, d))
 			return VERDICT_OK;
+	if (fact_unknown(run->m->rdma_listed))
+		return rule_unknown(run, FACT_WHY(run->m->rdma_listed), "RDMA devices");
 	FOR_EACH_RDMA (d, run)
 		names = list_ports(run, names, d);
 	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
@@ -381,9 +384,13 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 		return v;
 	if (!version)
 		return rule_unknown(run, FACT_WHY(run->m->nccl.version), "NCCL's version");
-	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) ||
-	    !(fact_is(p->listed, 0) || (fact_unknown(p->listed) && gdr_seen_off(run))))
+	if (version >= NCCL_RELEASE(2, 23, 4) || fact_is_not(p->loaded, 1) ||
+	    fact_absent(p->loaded) || fact_is(p->listed, 1) || fact_absent(p->listed))
 		return VERDICT_OK;
+	if (!fact_known(p->loaded))
+		return rule_unknown(run, FACT_WHY(p->loaded), "nvidia-peermem");
+	if (fact_unknown(p->listed) && !gdr_seen_off(run))
+		return rule_unknown(run, FACT_WHY(p->listed), "the list of peer-memory clients");
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
 		ABOUT " %s looks only for nv_mem below /sys/kernel/mm/memory_peers, does not find "
@@ -395,6 +402,200 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
 	evidence_yes_no(run, f, "listed in memory_peers", p->listed);
 	evidence_nccl(run, f);
+	return VERDICT_OK;
+}
+
+/* ---- rails: networks that join only equal-numbered NICs ---- */
+
+static bool same_network(const char *a, const char *b)
+{
+	uint8_t x[NETWORK_ADDRESS], y[NETWORK_ADDRESS];
+
+	return network_parse(a, strlen(a), x) && network_parse(b, strlen(b), y) &&
+	       network_same(x, y);
+}
+
+/* The address whose network tells which others a port reaches without a route; NULL: unknown. */
+static const struct rdma_gid *rail_gid(const struct rdma_port *p)
+{
+	if (port_is_roce(p))
+		return rdma_routed_gid(p);
+	return fact_str_is(p->link_layer, "InfiniBand") ? find_gid(p, 0) : NULL;
+}
+
+/* A port that NCCL uses: the i-th; NULL: there are no more. */
+static const struct rdma_port *used_port(const struct rule_run *run, size_t i,
+					 const struct rdma_device **ret)
+{
+	FOR_EACH_RDMA (d, run)
+		for (size_t k = 0; k < d->port_n; k++) {
+			if (nccl_port_use(run, d, d->ports[k].number) == NCCL_LEAVES ||
+			    (fact_known(d->ports[k].state) &&
+			     !fact_str_is(d->ports[k].state, "ACTIVE")) ||
+			    i--)
+				continue;
+			*ret = d;
+			return &d->ports[k];
+		}
+	return NULL;
+}
+
+/* It failed between two networks. */
+static bool crosses(const struct observed *o)
+{
+	return o->kind == OBSERVED_RUN_FAILURE && o->failure.own_gid && o->failure.peer_gid &&
+	       !same_network(o->failure.own_gid, o->failure.peer_gid);
+}
+
+/*
+ * The peer's network is that of another NIC of this machine, or of the near end of another connection that failed: so both are
+ * rails of the same hosts. Where each host has networks of its own, it is not.
+ */
+static bool is_of_other_rail(struct rule_run *run, const struct observed *o)
+{
+	const struct rdma_device *d;
+	const struct rdma_port *p;
+
+	for (size_t i = 0; (p = used_port(run, i, &d)); i++)
+		if (rail_gid(p) && same_network(rail_gid(p)->gid.value, o->failure.peer_gid))
+			return true;
+	FOR_EACH_IN(struct observed, x, run->m->observed, run->m->observed_n)
+	{
+		if (crosses(x) && same_network(x->failure.own_gid, o->failure.peer_gid))
+			return true;
+	}
+	return false;
+}
+
+#define ALL_HOSTS "on all hosts; or join the networks by routes, also for RDMA"
+
+/* What keeps NCCL from crossing; it is of no use where it is set. */
+static void rail_remedy(struct rule_run *run, struct finding *f)
+{
+	if (setting_number(run->m, "NCCL_PXN_DISABLE", 0) != 0) {
+		finding_remedy(run, f,
+			       "unset NCCL_PXN_DISABLE and set NCCL_CROSS_NIC=0 " ALL_HOSTS);
+		finding_sets(run, f, "NCCL_CROSS_NIC", "0");
+	} else if (setting_number(run->m, "NCCL_CROSS_NIC", 2) == 0) {
+		finding_remedy(
+			run, f,
+			"use communicators that have the same GPUs on each host, as NCCL_CROSS_NIC=0 "
+			"avoids other connections only where it can; or join the networks by routes");
+	} else {
+		finding_sets(run, f, "NCCL_CROSS_NIC", "0");
+	}
+}
+
+static void show_port(struct rule_run *run, struct finding *f, const struct rdma_device *d,
+		      const struct rdma_port *p)
+{
+	const struct rdma_gid *gid = rail_gid(p);
+
+	finding_evidence(run, f, FACT_WHY(gid->gid),
+			 run_text(run, "GID %u of %s port %u", gid->index, d->name, p->number),
+			 "%s", gid->gid.value);
+}
+
+static void report_crossed(struct rule_run *run, const struct observed *o)
+{
+	bool rails = is_of_other_rail(run, o);
+	struct finding *f =
+		finding_add(run, rails ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE,
+			    SUBJECT(NCCL, "NCCL"),
+			    ABOUT " connected NICs of two networks, %s and %s, and the connection "
+				  "failed%s",
+			    o->failure.own_gid, o->failure.peer_gid,
+			    rails ? ": the networks join only NICs of the same rail"
+				  : ": no route for RDMA may join them");
+
+	evidence_text(run, f, o->from, o->failure.what);
+	rail_remedy(run, f);
+	evidence_nccl(run, f);
+}
+
+/* Settings with which NCCL connects NICs of different rails. */
+static const struct crossing {
+	const char *name;
+	int64_t value, otherwise;
+	const char *what;
+	enum severity severity;
+} crossings[] = {
+	{"NCCL_CROSS_NIC", 1, 2, "rings leave a host by another NIC than they entered by",
+	 SEVERITY_WARNING},
+	{"NCCL_PXN_DISABLE", 1, 0,
+	 "a GPU whose NIC is on another rail sends there directly, not through a GPU of that rail",
+	 SEVERITY_INFO},
+};
+
+/* Whether it is set; NCCL's defaults stay on a rail where they can. */
+static bool is_set(const struct rule_run *run, const struct crossing *c)
+{
+	return setting_number(run->m, c->name, c->otherwise) == c->value;
+}
+
+static void report_crossing(struct rule_run *run, const struct crossing *c)
+{
+	const struct setting *s = machine_setting(run->m, c->name);
+	const struct rdma_device *d;
+	const struct rdma_port *p;
+	struct finding *f;
+
+	if (!s || !is_set(run, c))
+		return;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
+			"%s=%s: %s, and each NIC is in a network of its own: where no route joins "
+			"these, connections fail",
+			s->name, s->value, c->what);
+	f->severity = c->severity;
+	finding_remedy(run, f,
+		       "unset %s, or see with onehop bench rdma that each NIC reaches each NIC of "
+		       "other hosts",
+		       c->name);
+	show_setting(run, f, s);
+	for (size_t i = 0; (p = used_port(run, i, &d)); i++)
+		show_port(run, f, d, p);
+}
+
+/* Whether each port that is used is in a network of its own; unknown: an address is. */
+static enum verdict judge_apart(struct rule_run *run, bool *ret)
+{
+	const struct rdma_device *a, *b;
+	const struct rdma_port *p, *q;
+	size_t i;
+
+	*ret = true;
+	for (i = 0; (p = used_port(run, i, &a)); i++) {
+		if (!rail_gid(p))
+			return rule_unknown(run, FACT_WHY(p->gids_listed),
+					    "the network of %s port %u", a->name, p->number);
+		for (size_t k = 0; k < i && (q = used_port(run, k, &b)); k++)
+			*ret &= !same_network(rail_gid(p)->gid.value, rail_gid(q)->gid.value);
+	}
+	*ret &= i > 1;
+	return VERDICT_OK;
+}
+
+static enum verdict probe_rails(struct rule_run *run)
+{
+	enum verdict v;
+	bool apart;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (!run->found && crosses(o))
+			report_crossed(run, o);
+	}
+	if (run->found)
+		return VERDICT_BAD;
+	v = rule_needs_met(run, NEEDS_RDMA | NEEDS_SETTINGS);
+	if (v == VERDICT_OK && !is_set(run, &crossings[0]) && !is_set(run, &crossings[1]))
+		return VERDICT_OK;
+	if (v == VERDICT_OK)
+		v = judge_apart(run, &apart);
+	if (v != VERDICT_OK)
+		return v;
+	for (size_t i = 0; apart && i < sizeof(crossings) / sizeof(*crossings); i++)
+		report_crossing(run, &crossings[i]);
 	return VERDICT_OK;
 }
 
@@ -471,5 +672,17 @@ const struct rule rules_nccl_net[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.probe = probe_old_peermem,
+	},
+	{
+		.id = "nccl-rails",
+		.title = "No setting or connection of NCCL crosses rails that may be separate",
+		.why = "NCCL does not detect which NICs of two hosts reach each other. In a network "
+		       "that joins only equal-numbered NICs (rails), a connection between two "
+		       "others times out in ibv_modify_qp, or ends with completion status 12.",
+		.remedy = "set NCCL_CROSS_NIC=0 " ALL_HOSTS,
+		.reference = "NVIDIA/nccl#2013, NVIDIA/nccl#2193, ROCm/rccl#1303; " NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.probe = probe_rails,
 	},
 };

@@ -102,6 +102,27 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 	evidence_failures(run, f, kind, &failed);
 }
 
+static bool pair_observed(struct rule_run *run, enum observed_kind kind, size_t i, size_t j)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == kind && (o->initiator < 0 || (size_t)o->initiator == i) &&
+		    (o->target < 0 || (size_t)o->target == j))
+			return true;
+	}
+	return false;
+}
+
+/* A list that has lost a line shows no pair for it. */
+static enum verdict judge_observed(struct rule_run *run, enum observed_kind kind)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (!pair_observed(run, kind, i, j))
+			return rule_unknown(run, "the result does not name the pair",
+					    "GPU%zu->GPU%zu", i, j);
+	return VERDICT_OK;
+}
+
 /* number: enum observed_kind; text: what was seen. */
 static enum verdict probe_failures(struct rule_run *run)
 {
@@ -111,7 +132,7 @@ static enum verdict probe_failures(struct rule_run *run)
 		return VERDICT_NA;
 	for (int explained = 0; explained < 2; explained++)
 		report_failures(run, kind, run->rule->text, explained);
-	return VERDICT_OK;
+	return judge_observed(run, kind);
 }
 
 /* ---- what gained nothing ---- */
@@ -481,6 +502,16 @@ static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 			      run_text(run, "%zu more (onehop log)", n - FAILURES_SHOWN));
 }
 
+/* A log that does not report something proves that it did not happen only if it is whole. */
+static enum verdict nothing_reported(struct rule_run *run, const char *what)
+{
+	struct fact_int ended = run->m->nccl.ended;
+
+	if (!ended.from)
+		return VERDICT_NA;
+	return fact_is(ended, 1) ? VERDICT_OK : rule_unknown(run, FACT_WHY(ended), "%s", what);
+}
+
 /* A log's causes come before their consequences. */
 static enum verdict probe_run(struct rule_run *run)
 {
@@ -496,7 +527,7 @@ static enum verdict probe_run(struct rule_run *run)
 			first = o;
 	}
 	if (!first)
-		return VERDICT_OK;
+		return nothing_reported(run, "how the run ended");
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "run"),
 			"the " ABOUT " failed: %s (seen in %s): %s", failure_text(run, first),
 			first->from, run_failure_find(&first->failure)->meaning);
@@ -522,7 +553,7 @@ static enum verdict probe_warned(struct rule_run *run)
 		}
 	}
 	if (!first)
-		return VERDICT_OK;
+		return nothing_reported(run, "whether NCCL warned");
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
 			ABOUT " warned: %s (seen in %s)%s", first->text, first->from,
 			n > 1 ? run_text(run, ", and %zu more", n - 1) : "");

@@ -1366,6 +1366,7 @@ const struct rule rules_pcie[] = {
 		.reference = REBAR "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.reason = REASON_BAR1_SMALL,
 		.predicts = true,
 		.needs = NEEDS_GPU,
 		.probe = probe_bar1_small,

@@ -222,6 +222,19 @@ static const char *nearest_list(struct rule_run *run)
 			run->t->gpu_n > NEAREST_LISTED ? ", ... (-v lists all)" : "");
 }
 
+/* NICs are equally far only where each distance is known. */
+static enum verdict judge_distances(struct rule_run *run)
+{
+	const struct topology *t = run->t;
+
+	for (size_t g = 0; g < t->gpu_n; g++)
+		for (size_t e = t->gpu_n; e < t->endpoint_n; e++)
+			if (topology_path(t, g, e)->class == PATH_UNKNOWN)
+				return rule_unknown(run, NULL, "the path from GPU%zu to %s", g,
+						    run->m->rdma[t->endpoints[e].index].name);
+	return VERDICT_OK;
+}
+
 static enum verdict probe_assignment(struct rule_run *run)
 {
 	struct finding *f;
@@ -229,7 +242,7 @@ static enum verdict probe_assignment(struct rule_run *run)
 	if (run->t->endpoint_n == run->t->gpu_n)
 		return VERDICT_NA;
 	if (!choice_matters(run))
-		return VERDICT_OK;
+		return judge_distances(run);
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NICS, "NICs"), "nearest to each GPU: %s",
 			nearest_list(run));
 	for (size_t g = 0; g < run->t->gpu_n; g++) {

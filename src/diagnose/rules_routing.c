@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "diagnose/rate_groups.h"
 #include "diagnose/rules.h"
 #include "machine/acs_parameter.h"
 #include "machine/line_keeper.h"
@@ -892,7 +893,7 @@ static enum verdict probe_iommu(struct rule_run *run)
 		run, CONFIDENCE_LIKELY,
 		SUBJECT(HOST,
 			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, ""))),
-		"it translates addresses from %s, so peer packets go up to it instead of across: "
+		"it translates the addresses of %s, so peer packets go up to it instead of across: "
 		"slow, or with faults and wrong data",
 		names);
 	f->pairs = pairs.n;
@@ -1138,6 +1139,40 @@ static void report_sockets(struct rule_run *run)
 			     g->pci->numa_node);
 }
 
+static const char *group_text(struct rule_run *run, const struct rate_groups *g, bool second)
+{
+	const char *names = NULL;
+	size_t n = 0;
+
+	FOR_EACH_GPU (gpu, run)
+		if (g->second[gpu->index] == second) {
+			names = run_list(run, names, run_text(run, "GPU%zu", gpu->index));
+			n++;
+		}
+	return gpu_list_text(run, names, n);
+}
+
+/* Rates show what a text without PCI tree and NUMA nodes does not say. */
+static void heard_sockets(struct rule_run *run)
+{
+	const int64_t sockets = fact_or(run->m->cpu.sockets, 0);
+	struct rate_groups g;
+	struct finding *f;
+
+	FOR_EACH_GPU (gpu, run)
+		if (fact_known(gpu->pci->numa_node))
+			return;
+	if (sockets != 2 || !rate_groups_find(run->m, run->d->arena, &g))
+		return;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "CPU sockets"),
+			"copies between %s and %s reach %.3g to %.3g GB/s%s, within each group at "
+			"least %.3g: each group is probably on one of the %" PRId64 " sockets",
+			group_text(run, &g, false), group_text(run, &g, true), g.least, g.most,
+			g.both_ways ? " both ways" : "", g.within, sockets);
+	evidence_int(run, f, "sockets", run->m->cpu.sockets);
+	evidence_observed(run, f, g.first, "%.3g GB/s", g.first->value);
+}
+
 static enum verdict probe_class(struct rule_run *run)
 {
 	const size_t i = run->initiator, j = run->target;
@@ -1185,6 +1220,7 @@ const struct rule rules_routing[] = {
 		"NVIDIA/nccl-tests#252",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_ACS_REQUEST_REDIRECT,
 		.needs = NEEDS_GPU | NEEDS_TREE,
 		.probe = probe_redirect,
 		.propose = propose_redirect,
@@ -1199,6 +1235,7 @@ const struct rule rules_routing[] = {
 		.reference = ACS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_ACS_COMPLETION_REDIRECT,
 		.needs = NEEDS_GPU | NEEDS_TREE,
 		.probe = probe_redirect,
 		.propose = propose_redirect,
@@ -1216,6 +1253,7 @@ const struct rule rules_routing[] = {
 		.reference = ACS "; NVIDIA/nccl#2079",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.reason = REASON_ACS_ROOT_PORT,
 		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.probe = probe_acs_root_port,
 		.propose = propose_acs_root_port,
@@ -1305,6 +1343,7 @@ const struct rule rules_routing[] = {
 		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.scope = SCOPE_PAIR,
 		.probe = probe_sockets,
+		.heard = heard_sockets,
 		.report = report_sockets,
 	},
 	{

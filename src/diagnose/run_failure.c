@@ -23,15 +23,91 @@
 	"enlarge it: docker run --shm-size=1g or --ipc=host, in Kubernetes an "                    \
 	"emptyDir with medium: Memory at /dev/shm (rule shm-size)"
 
+#define RNR_MEANS        "the peer of a NIC does not take what it is sent: its process hangs or has exited"
+#define RNR_TODO         "check that rank's log, and with py-spy or gdb where it waits"
+#define GPU_MEMORY_MEANS "a GPU has no memory left for the program or for NCCL's buffers"
+#define GPU_MEMORY_TODO                                                                            \
+	"stop other programs on the GPUs, or make NCCL's buffers smaller "                         \
+	"(NCCL_BUFFSIZE, NCCL_MAX_CTAS)"
+#define NO_ANSWER_MEANS "a NIC got no answer from its peer: the connection does not work"
+#define NO_ANSWER_TODO                                                                             \
+	"run onehop check on both machines (rules nccl-gid-index and rdma-port-down), and check "  \
+	"the network between them with onehop bench rdma; if it joins only equal-numbered NICs, "  \
+	"set NCCL_CROSS_NIC=0"
+#define REFUSED_MEANS                                                                              \
+	"a NIC refused the access of its peer: the memory is not registered there, or is no "      \
+	"longer what was registered"
+#define REFUSED_TODO                                                                               \
+	"try NCCL_NET_GDR_LEVEL=LOC: if that works, GPU memory and the NIC do not fit (onehop "    \
+	"check, rules peermem-*, iommu-translating); else look for an earlier error of that peer"
+#define UNREACHED_MEANS                                                                            \
+	"a rank could not connect to another: that one has not started or has exited, a firewall " \
+	"is between them, or they use networks that are not connected"
+#define UNREACHED_TODO                                                                             \
+	"check the other rank's log; if it waits, set NCCL_SOCKET_IFNAME to an interface that "    \
+	"all hosts can reach, and open the ports between them"
+#define NO_INTERFACE_MEANS "NCCL found no network interface that it may use"
+#define NO_INTERFACE_TODO                                                                          \
+	"check NCCL_SOCKET_IFNAME (prefixes; = in front: exact names) against `ip -br address`"
+#define RESOURCES_MEANS                                                                            \
+	"a NIC could not create a queue: the limit of locked memory, or the NIC's own resources, " \
+	"are used up"
+#define RESOURCES_TODO                                                                             \
+	"raise the limit of locked memory (rule memlock), or use fewer queues "                    \
+	"(NCCL_IB_QPS_PER_CONNECTION)"
+#define TOPOLOGY_MEANS "the topology file that NCCL was given cannot be read"
+#define TOPOLOGY_TODO                                                                              \
+	"correct or unset NCCL_TOPO_FILE (or NCCL_GRAPH_FILE); also look at "                      \
+	"/var/run/nvidia-topologyd/virtualTopology.xml"
+#define FOLLOWS_MEANS "a consequence of an earlier error, of this rank or of its peer"
+#define FOLLOWS_TODO  "look for the first error in the logs of all ranks"
+#define MIXED_MEANS                                                                                \
+	"NCCL was given NICs that do not fit together: InfiniBand and RoCE, or different ones on " \
+	"the two hosts"
+#define MIXED_TODO "select NICs of one kind with NCCL_IB_HCA, the same on all hosts"
+#define IMEX_MEANS "NVLink between hosts (MNNVL) is there, and IMEX, which it needs, does not work"
+#define IMEX_TODO                                                                                  \
+	"check `nvidia-imex-ctl -N` and that the job can open /dev/nvidia-caps-imex-channels; "    \
+	"until then NCCL_MNNVL_ENABLE=0"
+#define HOST_MEMORY_MEANS "the host, or the job's limit, has no memory left"
+#define HOST_MEMORY_TODO  "check `free -m` and the memory limit of the container or job"
+#define NVML_MEANS        "NVML cannot be used, which NCCL needs to see NVLinks and P2P"
+#define NVML_TODO                                                                                  \
+	"check that nvidia-smi works at the same place; a container needs the driver capability "  \
+	"'utility' (NVIDIA_DRIVER_CAPABILITIES)"
+#define CUDA_OLD_MEANS "the driver is too old for this NCCL"
+#define CUDA_OLD_TODO  "update the driver, or use the NCCL that was built for its CUDA version"
+#define UDS_MEANS                                                                                  \
+	"processes of one host could not pass each other their memory over a Unix socket, as in "  \
+	"containers without a common network namespace"
+#define UDS_TODO                                                                                   \
+	"start the containers with a common network namespace (--net=host), or set "               \
+	"NCCL_CUMEM_ENABLE=0"
+
+#define GDRCOPY_MEANS "NCCL is set to use GDRCopy, which does not work"
+#define GDRCOPY_TODO                                                                               \
+	"load its module (gdrdrv) of the version of its library, or unset NCCL_GDRCOPY_ENABLE"
+#define RANKS_MEANS "the processes do not agree on the number of ranks, or two have the same rank"
+#define RANKS_TODO                                                                                 \
+	"check the launcher: WORLD_SIZE and RANK, and that no process of an earlier run is left"
+#define TREE_MEANS                                                                                 \
+	"what the system or the topology file shows of the PCI tree does not fit together"
+#define TREE_TODO                                                                                  \
+	"unset NCCL_TOPO_FILE; in a virtual machine or container check that all of /sys is visible"
+
+/* What NCCL warns of, by what its line holds; the first row counts. NCCL 2.18 to 2.30, src (WARN). */
+#define WARNED(in_what, meaning, todo)                                                             \
+	{                                                                                          \
+		RUN_NCCL_ERROR, -1, meaning, todo, in_what                                         \
+	}
+
 static const struct run_failure_meaning meanings[] = {
 	{RUN_TEST_FAILED, -1,
 	 "a test got wrong data or failed with an error, and does not show which pair "
 	 "is the cause",
 	 "run onehop test, which checks each GPU and each pair; until then do not "
 	 "trust results from these GPUs"},
-	{RUN_CUDA_ERROR, 2, "a GPU has no memory left for the program or for NCCL's buffers",
-	 "stop other programs on the GPUs, or make NCCL's buffers smaller "
-	 "(NCCL_BUFFSIZE, NCCL_MAX_CTAS)"},
+	{RUN_CUDA_ERROR, 2, GPU_MEMORY_MEANS, GPU_MEMORY_TODO},
 	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO},
 	{RUN_CUDA_ERROR, 214, "a GPU's memory had an uncorrectable error", HARDWARE_TODO},
 	{RUN_CUDA_ERROR, 217, "CUDA refuses peer access between GPUs for which NCCL relied on it",
@@ -74,20 +150,144 @@ static const struct run_failure_meaning meanings[] = {
 	 "raise the limit of locked memory (rule memlock); if NCCL_NET_GDR_LEVEL=LOC "
 	 "works, load nvidia_peermem (rule peermem-not-loaded)",
 	 "ibv_reg_mr"},
-	{RUN_NCCL_ERROR, -1, "a NIC got no answer from its peer: the connection does not work",
-	 "run onehop check on both machines (rule nccl-gid-index), and check the "
-	 "network between them",
-	 "status=12"},
-	{RUN_NCCL_ERROR, -1, "a NIC got no answer from its peer: the connection does not work",
-	 "run onehop check on both machines (rule nccl-gid-index), and check the "
-	 "network between them",
-	 "with error 12"},
+	WARNED("RNR_RETRY_EXC", RNR_MEANS, RNR_TODO),
+	WARNED("RETRY_EXC", NO_ANSWER_MEANS, NO_ANSWER_TODO),
+	WARNED("WR_FLUSH", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("REM_ACCESS", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("REM_INV_REQ", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("LOC_PROT", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("status=12", NO_ANSWER_MEANS, NO_ANSWER_TODO),
+	WARNED("with error 12", NO_ANSWER_MEANS, NO_ANSWER_TODO),
+	WARNED("status=13", RNR_MEANS, RNR_TODO),
+	WARNED("with error 13", RNR_MEANS, RNR_TODO),
+	WARNED("status=10", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("with error 10", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("status=9 ", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("with error 9,", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("status=4 ", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("with error 4,", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("status=5 ", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("with error 5,", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("Got completion ", "a NIC ended a transfer with an error",
+	       "the line has the status (ibv_wc_status of verbs.h); run onehop check on both machines"),
+	WARNED("ibv_modify_qp",
+	       "two NICs could not be connected: their GIDs, networks or paths do not fit",
+	       "run onehop check on both machines (rules roce-gid and nccl-gid-index)"),
+	WARNED("ibv_create_", RESOURCES_MEANS, RESOURCES_TODO),
+	WARNED("ibv_alloc_pd", RESOURCES_MEANS, RESOURCES_TODO),
+	WARNED("ibv_post_", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("async fatal event", "a NIC reported that it, or a queue of it, failed",
+	       "check the kernel log for mlx5 and AER lines (onehop check does)"),
+	WARNED("Unable to open device", "a NIC cannot be opened",
+	       "a container needs /dev/infiniband and its limit of locked memory raised; check `ibv_devinfo` there"),
+	WARNED("Unable to query", "a NIC cannot be queried",
+	       "check `ibv_devinfo` at the same place"),
+	WARNED("link_layer", MIXED_MEANS, MIXED_TODO),
+	WARNED("incompatible devices", MIXED_MEANS, MIXED_TODO),
+	WARNED("incompatible with the local", MIXED_MEANS, MIXED_TODO),
+	WARNED("Detected mixed local", MIXED_MEANS, MIXED_TODO),
+	WARNED("Failed to bind NVLink SHARP",
+	       "NVLink multicast (NVLS) could not be set up: the fabric's state is stale, or its multicast groups are used up",
+	       "check Fabric in `nvidia-smi -q` (rule nvswitch-fabric), and restart the fabric manager with no job running; until then NCCL_NVLS_ENABLE=0"),
+	WARNED("MNNVL (", IMEX_MEANS, IMEX_TODO),
+	WARNED("Connection closed by remote peer",
+	       "another rank exited, or the connection to it broke",
+	       "check that rank's log, which shows the cause"),
+	WARNED("o route to host", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("onnection refused", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("onnection timed out", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("exceeded retries", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("exceeded timeouts", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("exceeded error retry count", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("onnect to ", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("PollConnect", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("onnection reset by peer", "another rank exited, or the connection to it broke",
+	       "check that rank's log, which shows the cause"),
+	WARNED("interface found", NO_INTERFACE_MEANS, NO_INTERFACE_TODO),
+	WARNED("oo many open files", "the limit of open files is used up",
+	       "raise it for the job: ulimit -n 1048576, or LimitNOFILE= of the service"),
+	WARNED("oo many connections", "more ranks than this NCCL handles connected to one process",
+	       "check that the ranks per host are as intended"),
+	WARNED("hread creation failed", "the limit of processes or threads is used up",
+	       "raise ulimit -u, or the limit of pids of the container"),
+	WARNED("wrong magic",
+	       "something that is not a rank of this job connected to it: a port scan, or another job",
+	       "use separate ports or networks for jobs, or ignore it if the job went on"),
+	WARNED("wrong type", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("truncated", "ranks called different operations, or with different sizes",
+	       "check the program: operation, type and size have to be the same on all ranks"),
+	WARNED("collective mismatch", "ranks called different operations, or with different sizes",
+	       "check the program: operation, type and size have to be the same on all ranks"),
+	WARNED("No transport found",
+	       "NCCL may use neither P2P nor shared memory nor a network between two ranks",
+	       "unset NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA (onehop env), and check the lines above it"),
+	WARNED("failed to peer with device",
+	       "CUDA refuses peer access between GPUs for which NCCL relied on it",
+	       "run onehop check on the machine; until then set NCCL_P2P_DISABLE=1"),
+	WARNED("cudaIpcGetMemHandle", "CUDA cannot share memory between processes",
+	       "share the PID and IPC namespaces of the containers (--ipc=host --pid=host), or set NCCL_P2P_DISABLE=1"),
+	WARNED("UDS: ", UDS_MEANS, UDS_TODO),
+	WARNED("XML ", TOPOLOGY_MEANS, TOPOLOGY_TODO),
+	WARNED("CUDA Driver version found", CUDA_OLD_MEANS, CUDA_OLD_TODO),
+	WARNED("compiled with too old version of NCCL", "the program was built for another NCCL",
+	       "build it with the NCCL that it runs with"),
+	WARNED("missing symbol", CUDA_OLD_MEANS, CUDA_OLD_TODO),
+	WARNED("due to old driver", CUDA_OLD_MEANS, CUDA_OLD_TODO),
+	WARNED("libnvidia-ml", NVML_MEANS, NVML_TODO),
+	WARNED("Failed to find CUDA library",
+	       "libcuda.so.1, which comes with the driver, cannot be loaded",
+	       "in a container, start it with GPUs (--gpus all); else install the driver"),
+	WARNED("Error: network ", "NCCL_NET names a network that is not there",
+	       "unset NCCL_NET, or check that the plug-in's library is found (NCCL_NET_PLUGIN, LD_LIBRARY_PATH)"),
+	WARNED("to malloc", HOST_MEMORY_MEANS, HOST_MEMORY_TODO),
+	WARNED("malloc(", HOST_MEMORY_MEANS, HOST_MEMORY_TODO),
+	WARNED("llocation failed", HOST_MEMORY_MEANS, HOST_MEMORY_TODO),
+	WARNED("to CUDA malloc", GPU_MEMORY_MEANS, GPU_MEMORY_TODO),
+	WARNED("to CUDA calloc", GPU_MEMORY_MEANS, GPU_MEMORY_TODO),
+	WARNED("to CUDA host alloc", HOST_MEMORY_MEANS, HOST_MEMORY_TODO),
+	WARNED("[Service thread]", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("[Proxy ", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("commReclaim", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("SetAsyncError", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("Socket recv failed", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("ailed to extend", SHM_FULL_MEANS, SHM_FULL_TODO),
+	WARNED("ould not map", SHM_FULL_MEANS, SHM_FULL_TODO),
+	WARNED("nvmlDevice", NVML_MEANS, NVML_TODO),
+	WARNED("GDRCOPY", GDRCOPY_MEANS, GDRCOPY_TODO),
+	WARNED("gdr_", GDRCOPY_MEANS, GDRCOPY_TODO),
+	WARNED("NCCL_OOB_NET_IFNAME", NO_INTERFACE_MEANS, NO_INTERFACE_TODO),
+	WARNED("mismatch in ", RANKS_MEANS, RANKS_TODO),
+	WARNED("has already checked in", RANKS_MEANS, RANKS_TODO),
+	WARNED("no algorithm/protocol",
+	       "NCCL_ALGO or NCCL_PROTO leaves no way to do this operation",
+	       "unset NCCL_ALGO and NCCL_PROTO (onehop env)"),
+	WARNED("getting address info", "the name of a host cannot be resolved",
+	       "check NCCL_COMM_ID or MASTER_ADDR, and `getent hosts NAME`"),
+	WARNED("Add NVLink error", TREE_MEANS, TREE_TODO),
+	WARNED("could not find CPU", TREE_MEANS, TREE_TODO),
+	WARNED("Link error", TREE_MEANS, TREE_TODO),
+	WARNED("C2c error", TREE_MEANS, TREE_TODO),
+	WARNED("initialize any NET plugin",
+	       "no network could be used, neither a plug-in nor NCCL's own",
+	       "see the lines above it; NCCL_NET_PLUGIN=none leaves only NCCL's own"),
+	WARNED("merg", MIXED_MEANS, "set NCCL_NET_MERGE_LEVEL=LOC, which uses each NIC by itself"),
+	WARNED("has no transport for",
+	       "NCCL may use neither P2P nor shared memory nor a network between two ranks",
+	       "unset NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA (onehop env), and check the lines above it"),
+	WARNED("Accept failed", UNREACHED_MEANS, UNREACHED_TODO),
+	WARNED("Call to ", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("Proxy", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("AsyncJob", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("commDestroy", FOLLOWS_MEANS, FOLLOWS_TODO),
+	WARNED("shared memory", "a segment of shared memory could not be mapped or removed",
+	       "check /dev/shm (rules shm-size and shm-writable), and remove files nccl-* that earlier runs left"),
 	{RUN_NCCL_ERROR, -1, "a GPU no longer responds",
 	 "check the kernel log for an Xid (onehop check does), and reboot the machine",
 	 "GPU is lost"},
 	{RUN_NCCL_ERROR, -1, "NVML's library and the loaded kernel module have different versions",
 	 "load the module of the installed version, for example by a reboot",
 	 "Driver/library version mismatch"},
+	WARNED("nvmlInit", NVML_MEANS, NVML_TODO),
 	{RUN_NCCL_ERROR, -1, "the ranks use different NCCL versions",
 	 "use one NCCL version for all ranks; the line names both", "Mismatched NCCL version"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up for the reason in the line",

@@ -398,3 +398,31 @@ const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size)
 	snprintf(buf, size, "%s%s%s", gpus, *nics ? ". " : "", nics);
 	return buf;
 }
+
+bool diagnosis_judged_any(const struct diagnosis *d)
+{
+	struct pair_counts c;
+
+	topology_count(d->topology, &c);
+	if (c.pairs)
+		return c.by_verdict[PAIR_UNDECIDED] < c.pairs;
+	return d->topology->endpoint_n > 0;
+}
+
+static bool pairs_were_decided(const struct diagnosis *d)
+{
+	struct pair_counts c;
+
+	topology_count(d->topology, &c);
+	return !c.pairs || (!c.by_verdict[PAIR_UNDECIDED] && c.by_verdict[PAIR_SUSPECT] < c.pairs);
+}
+
+enum verdict diagnosis_judge(const struct diagnosis *d, int least, bool unexplained)
+{
+	if (unexplained && least <= SEVERITY_ERROR)
+		return VERDICT_BAD;
+	for (size_t i = 0; i < d->finding_n; i++)
+		if ((int)d->findings[i].severity >= least)
+			return VERDICT_BAD;
+	return diagnosis_judged_any(d) && pairs_were_decided(d) ? VERDICT_OK : VERDICT_UNKNOWN;
+}

@@ -27,9 +27,10 @@ struct root {
 struct system {
 	struct source *s;
 	struct arena *a;
-	const char *machine_id; /* NULL: none */
-	const char *token;      /* kernel-install's start of names; NULL: none was set */
-	const char *id, *title; /* of os-release; NULL */
+	const char *machine_id;     /* NULL: none */
+	const char *token;          /* kernel-install's start of names; NULL: none was set */
+	const char *const *earlier; /* IDs and tokens that it had; NULL: none */
+	const char *id, *title;     /* of os-release; NULL */
 	struct root running;
 	struct root *roots; /* of entries that are known to be its own, and the running one's */
 	size_t root_n;
@@ -74,6 +75,22 @@ static const char *os_release(struct system *y, const char *key)
 	const char *value = value_of(y, "etc/os-release", key);
 
 	return value ? value : value_of(y, "usr/lib/os-release", key);
+}
+
+const char *const *boot_own_names(struct source *s, struct arena *a)
+{
+	struct system y = {.s = s, .a = a};
+	const char *const all[] = {boot_machine_id(s, a),
+				   value_of(&y, "etc/kernel/entry-token", "")};
+	const char **names = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i])
+			*ARENA_PUSH(a, names, n) = all[i];
+	if (n)
+		*ARENA_PUSH(a, names, n) = NULL;
+	return names;
 }
 
 static void know_system(struct system *y)
@@ -274,6 +291,28 @@ static bool begins(const char *name, const char *start)
 	return start && text_starts_with(name, start) && name[strlen(start)] == '-';
 }
 
+/* NAME is "START-...", with an ID or a token that the system had. */
+static bool begins_earlier(const struct system *y, const char *name)
+{
+	for (const char *const *start = y->earlier; start && *start; start++)
+		if (begins(name, *start))
+			return true;
+	return false;
+}
+
+static bool begins_with_token(const struct system *y, const char *name)
+{
+	return begins(name, y->token) || begins_earlier(y, name);
+}
+
+static bool is_its_id(const struct system *y, const char *s, size_t n)
+{
+	for (const char *const *id = y->earlier; id && *id; id++)
+		if (is(*id, s, n))
+			return true;
+	return is(y->machine_id, s, n);
+}
+
 /* By names that no two systems share. */
 static enum whose whose_by_id(const struct system *y, const struct boot_entry *e, const char *words)
 {
@@ -281,12 +320,12 @@ static enum whose whose_by_id(const struct system *y, const struct boot_entry *e
 	size_t n;
 
 	if (boot_entry_get(e->text, "machine-id", &value, &n))
-		return is(y->machine_id, value, n) ? WHOSE_OURS : WHOSE_OTHERS;
+		return is_its_id(y, value, n) ? WHOSE_OURS : WHOSE_OTHERS;
 	if (is_machine_id(e->name) && e->name[MACHINE_ID] == '-')
-		return begins(e->name, y->machine_id) ? WHOSE_OURS : WHOSE_OTHERS;
+		return is_its_id(y, e->name, MACHINE_ID) ? WHOSE_OURS : WHOSE_OTHERS;
 	if (value) {
 		value += strlen("systemd.machine_id=");
-		return is(y->machine_id, value, strcspn(value, " ")) ? WHOSE_OURS : WHOSE_OTHERS;
+		return is_its_id(y, value, strcspn(value, " ")) ? WHOSE_OURS : WHOSE_OTHERS;
 	}
 	return WHOSE_UNKNOWN;
 }
@@ -301,9 +340,9 @@ static enum whose whose_by_root(struct system *y, const struct boot_entry *e,
 	const char *value;
 	size_t n;
 
-	if (root->device && (y->root_n || !begins(e->name, y->token)))
+	if (root->device && (y->root_n || !begins_with_token(y, e->name)))
 		return is_its_root(y, root) ? WHOSE_OURS : WHOSE_OTHERS;
-	if (begins(e->name, y->token))
+	if (begins_with_token(y, e->name))
 		return WHOSE_OURS;
 	if (boot_entry_get(e->text, "sort-key", &value, &n))
 		return is(y->id, value, n) ? WHOSE_OURS : WHOSE_OTHERS;
@@ -416,6 +455,9 @@ static bool is_made_as(struct system *y, const struct boot_entry *e, const char 
 /* kernel-install's names begin with the machine ID, a token that was set, or the distribution's ID. */
 static bool is_made(struct system *y, const struct boot_entry *e)
 {
+	for (const char *const *start = y->earlier; start && *start; start++)
+		if (is_made_as(y, e, *start))
+			return true;
 	return is_made_as(y, e, y->machine_id) || is_made_as(y, e, y->token) ||
 	       is_made_as(y, e, y->id);
 }
@@ -535,8 +577,14 @@ static void read_folder(struct system *y, const char *boot, struct boot_entries 
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
 		       struct boot_entries *ret)
 {
+	boot_entries_read_since(s, a, running, NULL, ret);
+}
+
+void boot_entries_read_since(struct source *s, struct arena *a, const char *running,
+			     const char *const *earlier, struct boot_entries *ret)
+{
 	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
-	struct system y = {.s = s, .a = a};
+	struct system y = {.s = s, .a = a, .earlier = earlier};
 
 	*ret = (struct boot_entries){0};
 	know_system(&y);

@@ -60,5 +60,14 @@ struct boot_entries {
  */
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
 		       struct boot_entries *ret);
+/*
+ * The same where the system may have had another machine ID or token before, as a disk image has before it is
+ * cloned: `earlier`, as boot_own_names gave them then; NULL: nobody noted it. Entries of those names are its own too,
+ * as far as root= says.
+ */
+void boot_entries_read_since(struct source *s, struct arena *a, const char *running,
+			     const char *const *earlier, struct boot_entries *ret);
+/* What kernel-install's names of entries begin with: the machine ID and the token, as far as there are; NULL-ended. NULL: there is neither. */
+const char *const *boot_own_names(struct source *s, struct arena *a);
 /* Its machine ID, as kernel-install takes it, in the arena; NULL: it has none. */
 const char *boot_machine_id(struct source *s, struct arena *a);

@@ -68,7 +68,8 @@ static int check_chain(const struct plan *p, size_t first)
 	size_t next;
 
 	for (size_t i = first; (next = next_of(p, i)) < p->step_n; i = next)
-		if (!same_bytes(&p->steps[i].new, &p->steps[next].old))
+		if (!same_bytes(&p->steps[i].new, &p->steps[next].old) ||
+		    p->steps[i].value.new != p->steps[next].value.old)
 			return err_set(
 				EINVAL,
 				"the plan contradicts itself: step %zu leaves %s other than step "
@@ -159,7 +160,7 @@ static void tell_drift(const struct fix_run *run, const struct step *s, const ch
 {
 	AUTO_STRBUF struct strbuf text = {0};
 
-	step_difference(s, &s->old, now, &text);
+	step_difference(s, STEP_OLD_SIDE, now, &text);
 	strbuf_puts(&text, ": it was changed since the plan was made");
 	fix_tell(run, FIX_STEP_FAILED, NULL, s, strbuf_str(&text));
 }

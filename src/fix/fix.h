@@ -34,6 +34,8 @@ struct fix_run {
 	 * then is drift. */
 	bool last_known;
 	unsigned last;
+	/* fix_forget: what the log has no line about is somebody's own, who says so */
+	bool is_own;
 };
 
 enum fix_result {
@@ -79,7 +81,7 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
  * Closes fix `number`, which a person took back by other means: its entry stays, as forgotten, and
  * nothing else is changed. -ENOENT: no such fix; -EALREADY: it is over; -EBUSY: a step of it is in force.
  */
-int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
+int fix_check_forget(const struct fix_run *run, const struct journal_entry *entries, size_t n,
 		     unsigned number, size_t *ret);
 int fix_forget(const struct fix_run *run, unsigned number);
 /* 0, or -EBUSY with a sentence: a fix is on trial, and no other is made before that is decided. */
@@ -112,6 +114,8 @@ int fix_drop_trial_words(const struct fix_run *run, unsigned number);
  */
 void fix_trial_units(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
 void fix_trial_devices(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
+/* Cut short or tried and not confirmed, as opposed to in force, undone, or tried to be undone as far as it can be. */
+bool fix_is_interrupted(const struct journal_entry *e);
 /* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
  * not be undone is reported and stays in the journal: it does not keep others from being made. Refuses as
  * fix_apply does. */

@@ -68,6 +68,22 @@ static const char *shared_base(const struct journal_entry *e, const struct journ
 	return NULL;
 }
 
+/* The file that kernels' entries are made from: once a later one has edited it, nobody takes it away again. */
+static const struct step *made_for_later(const struct journal_entry *e,
+					 const struct journal_entry *later)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		for (size_t k = 0; k < later->plan->step_n; k++) {
+			const struct step *s = &e->plan->steps[i], *other = &later->plan->steps[k];
+
+			if (s->kind == STEP_OPTIONS && other->kind == STEP_OPTIONS &&
+			    !s->old.data && strcmp(s->target, other->target) == 0 &&
+			    is_begun(e->marks[i]) && is_begun(later->marks[k]))
+				return s;
+		}
+	return NULL;
+}
+
 static int check_one_later(const struct journal_entry *e, const struct journal_entry *later)
 {
 	const struct step *s;
@@ -83,6 +99,10 @@ static int check_one_later(const struct journal_entry *e, const struct journal_e
 	if (base)
 		return err_set(EBUSY, "fix %u builds on /%s, which fix %u made: undo %u first",
 			       later->number, base, e->number, later->number);
+	s = made_for_later(e, later);
+	if (s)
+		return err_set(EBUSY, "fix %u changed /%s, which fix %u made: undo %u first",
+			       later->number, s->target, e->number, later->number);
 	s = shared_step(e, later);
 	if (!s)
 		return 0;
@@ -176,10 +196,9 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 		if (e->trial == TRIAL_RUNS)
 			return 0;
 		if (e->trial == TRIAL_WAITS)
-			return err_set(
-				EAGAIN,
-				"fix %u was not tried yet: start the machine again, then confirm it",
-				e->number);
+			return err_set(EAGAIN,
+				       "fix %u has not been tried yet: reboot, then confirm it",
+				       e->number);
 		return err_set(
 			ESTALE,
 			"the trial boot of fix %u is over, and this boot goes without its kernel "
@@ -242,7 +261,9 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 				: "fix %u is undone already",
 			e->number);
 	if (e->damage && !(e->no_log && is_old(h, e->plan)))
-		return err_set(-e->damage, "%s", e->damaged);
+		return err_set(-e->damage,
+			       "fix %u cannot be undone: %s (what to do: onehop history %u)",
+			       e->number, e->damaged, e->number);
 	r = fix_check_mounted(h, e->plan);
 	return r < 0 ? r : fix_check_later(entries, n, *ret);
 }

@@ -37,10 +37,18 @@ int fix_is_left(struct fix_host *h, const struct step *s)
 	return left.len || step_by_parts(s);
 }
 
+/* What a person made of it since is not the fix's any more. */
+static int is_as_written(struct fix_host *h, const struct step *s)
+{
+	int r = fix_is_left(h, s);
+
+	return r > 0 ? step_holds_own(h, s) : r;
+}
+
 /* `lost`: its log has no line about the step. */
 static int is_in_force(struct fix_host *h, unsigned number, const struct step *s, bool lost)
 {
-	int r = fix_is_left(h, s);
+	int r = is_as_written(h, s);
 
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());
@@ -50,8 +58,8 @@ static int is_in_force(struct fix_host *h, unsigned number, const struct step *s
 	if (r && lost)
 		return err_set(
 			EBUSY,
-			"fix %u may still be applied (%s): it is as the fix leaves it, but the log has no line about it. `onehop undo %u` undoes it; if it is your own, set it again after that",
-			number, s->what, number);
+			"fix %u may still be applied (%s): it is as the fix leaves it, but the log has no line about it. `onehop undo %u` undoes it; if it is your own: onehop undo %u --forget --yes",
+			number, s->what, number, number);
 	return r ? err_set(EBUSY,
 			   "fix %u is still applied (%s): `onehop undo %u` undoes it, and knows "
 			   "what was there before",
@@ -59,8 +67,9 @@ static int is_in_force(struct fix_host *h, unsigned number, const struct step *s
 		 : 0;
 }
 
-static int check_in_force(struct fix_host *h, const struct journal_entry *e)
+static int check_in_force(const struct fix_run *run, const struct journal_entry *e)
 {
+	struct fix_host *h = run->host;
 	AUTO_FREE bool *lost = NULL;
 	char boot_id[40];
 	int r = 0;
@@ -70,13 +79,13 @@ static int check_in_force(struct fix_host *h, const struct journal_entry *e)
 	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
-		if ((was_begun(e, i) || lost[i]) && !is_gone(h, e, boot_id, s))
+		if ((was_begun(e, i) || (lost[i] && !run->is_own)) && !is_gone(h, e, boot_id, s))
 			r = is_in_force(h, e->number, s, lost[i]);
 	}
 	return r;
 }
 
-int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
+int fix_check_forget(const struct fix_run *run, const struct journal_entry *entries, size_t n,
 		     unsigned number, size_t *ret)
 {
 	size_t i = 0;
@@ -87,11 +96,12 @@ int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, si
 	if (i == n)
 		return err_set(ENOENT, "there is no fix %u", number);
 	if (journal_is_over(&entries[i]))
-		return err_set(EALREADY, "fix %u is undone, or forgotten, already", number);
-	r = entries[i].damage ? 0 : fix_check_mounted(h, entries[i].plan);
+		return err_set(EALREADY, "fix %u is %s already", number,
+			       entries[i].state == FIX_FORGOTTEN ? "forgotten" : "undone");
+	r = entries[i].damage ? 0 : fix_check_mounted(run->host, entries[i].plan);
 	if (r < 0)
 		return r;
-	r = check_in_force(h, &entries[i]);
+	r = check_in_force(run, &entries[i]);
 	if (r < 0)
 		return r;
 	*ret = i;
@@ -105,7 +115,7 @@ int fix_forget(const struct fix_run *run, unsigned number)
 	int r = fix_session_open(run, &session);
 
 	if (r == 0)
-		r = fix_check_forget(run->host, session.entries, session.n, number, &at);
+		r = fix_check_forget(run, session.entries, session.n, number, &at);
 	if (r == 0 && !session.entries[at].damage)
 		r = fix_check_made_again(run->host, &session.entries[at]);
 	if (r == 0)

@@ -28,8 +28,6 @@ int fix_check_mounted(struct fix_host *h, const struct plan *p);
 void fix_note_failed_units(struct fix_host *h, struct plan *p);
 /* Undoes the steps of the trial alone, past errors; how many could not be undone. */
 size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e);
-/* Cut short or tried and not confirmed, as opposed to in force, undone, or tried to be undone as far as it can be. */
-bool fix_is_interrupted(const struct journal_entry *e);
 /* What reads as new in another boot than the fix's is somebody else's, unless onehop did it again. */
 bool fix_reboot_took_back(struct fix_host *h, const struct journal_entry *e, const struct step *s);
 /*

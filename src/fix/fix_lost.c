@@ -33,11 +33,10 @@ static bool reads_as(struct fix_host *h, const struct step *s, enum step_state w
 /* As before the step; of a register only the bits of its mask count, which may be the same before and after. */
 static bool reads_as_before(struct fix_host *h, const struct step *s)
 {
-	struct step back = *s;
+	const struct step back = step_to_side(s, STEP_OLD_SIDE);
 
 	if (step_by_parts(s))
 		return reads_as(h, s, STEP_IS_OLD);
-	back.new = s->old;
 	return reads_as(h, &back, STEP_IS_NEW);
 }
 

@@ -258,7 +258,7 @@ static void drifted(struct undoing *u, size_t i, const char *now)
 	AUTO_STRBUF struct strbuf text = {0}, left = {0};
 	const struct step *s = &u->e->plan->steps[i];
 
-	step_difference(s, &s->new, now, &text);
+	step_difference(s, STEP_NEW_SIDE, now, &text);
 	strbuf_puts(&text, ": it was changed since, and is left as it is");
 	step_remainder(s, now, &left);
 	if (left.len)
@@ -321,8 +321,9 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 	} else if (is_made_again(u->e->plan, i)) {
 		u->touched = true;
 		skipped(u, i,
-			u->run->host->image ? "it was regenerated since"
-					    : "it was regenerated since, and is regenerated again");
+			u->run->host->image
+				? "it was regenerated since"
+				: "it was regenerated since; a later step regenerates it");
 	} else {
 		drifted(u, i, now);
 	}

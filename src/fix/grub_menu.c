@@ -6,6 +6,36 @@
 
 #include <string.h>
 
+/* ---- whose part ---- */
+
+/* "### BEGIN /etc/grub.d/10_linux ###"; also 10_linux_zfs, 20_linux_xen. */
+static bool begins_own(const char *line, size_t n)
+{
+	static const char begin[] = "### BEGIN /etc/grub.d/", name[] = "_linux";
+
+	return n > strlen(begin) && strncmp(line, begin, strlen(begin)) == 0 &&
+	       memmem(line, n, name, strlen(name));
+}
+
+char *grub_own_entries(const char *text)
+{
+	static const char end[] = "### END ";
+	struct strbuf own = {0};
+	bool inside = false, any = false;
+	size_t n = 0;
+
+	for (const char *line = NULL; text_next_line(&line, &n, text);) {
+		inside = begins_own(line, n) ||
+			 (inside && (n < strlen(end) || strncmp(line, end, strlen(end)) != 0));
+		any |= inside;
+		if (inside)
+			strbuf_printf(&own, "%.*s\n", (int)n, line);
+	}
+	if (!any)
+		strbuf_puts(&own, text);
+	return own.text;
+}
+
 /* ---- words of GRUB's script ---- */
 
 struct word {

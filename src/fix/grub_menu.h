@@ -9,6 +9,12 @@
 
 struct strbuf;
 
+/*
+ * The lines of a grub.cfg that 10_linux and its like have made: the entries that get GRUB_CMDLINE_LINUX and
+ * its like. Without grub-mkconfig's marks it is all of the text. The caller frees.
+ */
+char *grub_own_entries(const char *text);
+
 /* One entry of the menu; offsets are into the grub.cfg. */
 struct grub_item {
 	const char *title, *id; /* id NULL: none */

@@ -123,6 +123,14 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+int host_open_read(struct fix_host *h, const char *path, int *ret_fd)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	return r < 0 ? r : place_open(&p, O_RDONLY, ret_fd);
+}
+
 int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n)
 {
 	char **names = NULL;

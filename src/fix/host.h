@@ -82,6 +82,8 @@ int host_remove(struct fix_host *h, const char *path);
 int host_append(struct fix_host *h, const char *path, const char *data, size_t size);
 /* Opens a file of the host's own, to lock it; made with 0600 if it is not there. */
 int host_open_own(struct fix_host *h, const char *path, int *ret_fd);
+/* Opens a regular file to read a part of it. -ENOENT as host_read. */
+int host_open_read(struct fix_host *h, const char *path, int *ret_fd);
 /* The names in a folder, sorted; source_free_names frees them. -ENOENT as host_read. */
 int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n);
 

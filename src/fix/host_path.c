@@ -149,8 +149,9 @@ static void note_link(struct walk *w, const char *name)
 static int missing(const struct walk *w)
 {
 	return is_in_link(w) && !w->sysfs
-		       ? err_set(ENOLINK, "%s: link %s on the way leads to nothing", w->shown,
-				 w->link)
+		       ? err_set(ENOLINK,
+				 "%s: link %s on the way leads to nothing: repair or remove it",
+				 w->shown, w->link)
 		       : -ENOENT;
 }
 
@@ -165,8 +166,10 @@ static int follow(struct walk *w, int link, const char *name)
 	if (n == 0 || n == (ssize_t)sizeof(target))
 		return err_set(ENAMETOOLONG, "%s: link %s on the way is too long", w->shown, name);
 	if (++w->links > LINKS_MAX)
-		return err_set(ELOOP, "%s: more than %d symbolic links on the way", w->shown,
-			       LINKS_MAX);
+		return err_set(
+			ELOOP,
+			"%s: more than %d symbolic links on the way, from %s on: repair or remove it",
+			w->shown, LINKS_MAX, w->link);
 	while (*target == '/' && w->n > 1)
 		leave(w);
 	note_link(w, name);
@@ -209,7 +212,9 @@ static int enter_other(struct walk *w, const char *name)
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", w->shown);
 	if (!S_ISLNK(st.st_mode))
-		return err_set(ENOTDIR, "%s: %s on the way is not a folder", w->shown, name);
+		return err_set(ENOTDIR,
+			       "%s: %s on the way is not a folder: make it one, or remove it",
+			       w->shown, name);
 	return follow(w, fd, name);
 }
 

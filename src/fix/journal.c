@@ -516,25 +516,32 @@ static int write_contents(struct fix_host *h, const struct journal_entry *e, siz
 	return r;
 }
 
-static int append(struct fix_host *h, const struct journal_entry *e, const char *line)
+static int append(struct fix_host *h, struct journal_entry *e, const char *text)
 {
 	AUTO_FREE char *path = path_of(e->number, "log.jsonl");
+	char chain[JOURNAL_CHAIN];
+	AUTO_FREE char *line = journal_line(e->chain, text, chain);
+	int r = host_append(h, path, line, strlen(line));
 
-	return host_append(h, path, line, strlen(line));
+	if (r < 0)
+		return r;
+	memcpy(e->chain, chain, sizeof(chain));
+	e->has_chain = true;
+	return 0;
 }
 
 /* The fix is there once plan.json is: it comes last. */
-static int write_entry(struct fix_host *h, const struct journal_entry *e)
+static int write_entry(struct fix_host *h, struct journal_entry *e)
 {
 	AUTO_FREE char *folder = xprintf("%s/%u", FIXES, e->number), *text = NULL;
 	AUTO_FREE char *path = path_of(e->number, "plan.json");
-	AUTO_FREE char *line = journal_state_text(FIX_APPLYING, e->boot_id);
+	AUTO_FREE char *begun = journal_state_text(FIX_APPLYING, e->boot_id);
 	int r = journal_plan_text(e, &text);
 
 	if (r == 0)
 		r = write_contents(h, e, 0);
 	if (r == 0)
-		r = append(h, e, line);
+		r = append(h, e, begun);
 	if (r == 0)
 		r = host_close_to_others(h, folder);
 	if (r == 0)
@@ -552,16 +559,16 @@ static const char *sum_of(struct arena *a, const struct bytes *b)
 	return arena_strdup(a, sum);
 }
 
-static void note_sums(struct plan *p)
+/* Of the steps from `first` on. */
+static void note_sums(struct plan *p, size_t first)
 {
-	for (size_t i = 0; i < p->step_n; i++) {
+	for (size_t i = first; i < p->step_n; i++) {
 		struct step *s = &p->steps[i];
 
 		if (!step_has_content(s))
 			continue;
 		s->old_sha256 = sum_of(p->arena, &s->old);
-		if (s->kind == STEP_FILE || s->kind == STEP_BLOCK ||
-		    s->kind == STEP_ENTRY) /* what is generated is known later */
+		if (s->kind != STEP_GENERATED) /* that is known later */
 			s->new_sha256 = sum_of(p->arena, &s->new);
 	}
 }
@@ -593,6 +600,7 @@ int journal_extend(struct fix_host *h, struct journal_entry *e, const struct pla
 	own->builds_on = joined(own->arena, own->builds_on, own->builds_on_n, p->builds_on,
 				p->builds_on_n, sizeof(*p->builds_on));
 	own->builds_on_n += p->builds_on_n;
+	note_sums(own, first);
 	r = journal_plan_text(e, &text);
 	if (r == 0) /* copies of steps that no plan has yet harm nobody */
 		r = write_contents(h, e, first);
@@ -614,7 +622,7 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 	memcpy(e.last_boot_id, e.boot_id, sizeof(e.boot_id));
 	e.marks = arena_alloc(p->arena, p->step_n, sizeof(*e.marks));
 	e.errors = arena_alloc(p->arena, p->step_n, sizeof(*e.errors));
-	note_sums(p);
+	note_sums(p, 0);
 	r = write_entry(h, &e);
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());
@@ -629,21 +637,21 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
 		 const char *text, const char *output)
 {
-	AUTO_FREE char *line = journal_mark_text(e, step, mark, text, output);
+	AUTO_FREE char *what = journal_mark_text(e, step, mark, text, output);
 
 	journal_note_mark(e, step, mark, text);
-	return append(h, e, line);
+	return append(h, e, what);
 }
 
 int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state state)
 {
 	char boot_id[40];
-	AUTO_FREE char *line = NULL;
+	AUTO_FREE char *what = NULL;
 
 	journal_boot_id(h, boot_id);
-	line = journal_state_text(state, boot_id);
+	what = journal_state_text(state, boot_id);
 	journal_note_state(e, state, boot_id);
-	return append(h, e, line);
+	return append(h, e, what);
 }
 
 int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step)

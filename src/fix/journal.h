@@ -10,7 +10,7 @@
  *                         plan, but of a new file that a program made
  *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed.
  *                         Its first line is there before the plan is, so that a plan without a log
- *                         has lost it
+ *                         has lost it. Each line has a sum of itself and the one before
  *   in-force              what `onehop check` looks for, a line each: "fix 3 BOOT-ID kernel-parameter
  *                         iommu=pt", "fix 3 BOOT-ID acs 0000:22:00.0 0011"; the boot is the one in
  *                         which the fix was made, "-" if not known (a mounted image).
@@ -26,6 +26,7 @@
 #define JOURNAL_FOLDER        "var/lib/onehop"
 #define JOURNAL_VERSION       2
 #define JOURNAL_VERSION_PLAIN 1 /* of a fix without a trial boot, which older ones can read */
+#define JOURNAL_CHAIN         17
 
 enum fix_state {
 	FIX_APPLYING, /* interrupted while it was applied, if nobody holds the lock */
@@ -73,6 +74,9 @@ struct journal_entry {
 	enum trial trial;  /* by journal_read and journal_list */
 	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */
 	bool no_log;       /* it is lost: the first line is on disk before the plan is */
+	char chain
+		[JOURNAL_CHAIN]; /* of the last line of its log, which the next one goes on from */
+	bool has_chain;          /* a line of its log has one: all behind it need one */
 	/*
 	 * 0, or the negative errno and the sentence of why it is unknown what it did. Its plan has no
 	 * steps then, unless only the log was lost; its state is what a log that can be read says.

@@ -11,10 +11,12 @@ int journal_plan_text(const struct journal_entry *e, char **ret);
 /* The plan with its number, date and boot; `where` is for sentences. */
 int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret);
 
-/* A line of the log, with its newline; the caller frees. */
+/* The text of a line of the log, without what chains it to the one before; the caller frees. */
 char *journal_mark_text(const struct journal_entry *e, size_t step, enum step_mark mark,
 			const char *text, const char *output);
 char *journal_state_text(enum fix_state state, const char *boot_id);
+/* The line of that text, with its newline, behind the line with the sum `before`, and its sum; the caller frees. */
+char *journal_line(const char *before, const char *text, char ret[static JOURNAL_CHAIN]);
 /* Puts what the log says into the entry. */
 int journal_log_parse(const char *text, size_t size, const char *where, struct journal_entry *e);
 /* Date and state, without a plan and past lines that onehop did not write. */

@@ -140,7 +140,7 @@ static void add_entry(struct lines *l, const struct journal_entry *e)
 		if (s->kind != STEP_REGISTER || e->marks[i] != MARK_DONE ||
 		    strcmp(s->at, "ACS+6") != 0)
 			continue;
-		line.value = arena_printf(p->arena, "%s %s", s->target, s->new.data);
+		line.value = arena_printf(p->arena, "%s %04x", s->target, s->value.new);
 		if (!is_listed(l, first, &line))
 			add_line(l, e, line.kind, line.value);
 	}

@@ -56,6 +56,8 @@ static const struct {
 	{"check_argv", offsetof(struct step, check_argv)},
 	{"dropped", offsetof(struct step, dropped)},
 	{"known", offsetof(struct step, known)},
+	{"known_images", offsetof(struct step, known_images)},
+	{"own_names", offsetof(struct step, own_names)},
 };
 
 static const struct {
@@ -134,6 +136,16 @@ static void set_bytes(struct writer *w, json_t *o, const char *key, const struct
 		set_text(w, o, key, b->data);
 }
 
+static void set_value(struct writer *w, json_t *o, const char *key, const struct step *s,
+		      unsigned value)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	step_value_text(s, value, &text);
+	if (step_has_value(s))
+		set_text(w, o, key, text.text);
+}
+
 static json_t *step_to_json(struct writer *w, const struct step *s)
 {
 	json_t *o = json_object();
@@ -147,6 +159,8 @@ static json_t *step_to_json(struct writer *w, const struct step *s)
 	for (size_t i = 0; i < N(commands); i++)
 		set_command(w, o, commands[i].key,
 			    MEMBER(s, const char *const *const, commands[i].offset));
+	set_value(w, o, "old", s, s->value.old);
+	set_value(w, o, "new", s, s->value.new);
 	set_bytes(w, o, "old", s, &s->old);
 	if (s->kind != STEP_GENERATED) /* known later, if at all: the file new-N says so */
 		set_bytes(w, o, "new", s, &s->new);
@@ -351,6 +365,16 @@ static void get_bytes(struct reader *r, const json_t *o, const char *key, const 
 	ret->size = strlen(ret->data);
 }
 
+static unsigned get_value(struct reader *r, const json_t *o, const char *key, const struct step *s)
+{
+	const char *text = need_text(r, o, key);
+	unsigned value = 0;
+
+	if (!r->bad && step_value_parse(s, text, &value) < 0)
+		wrong(r, key, "is not a value");
+	return value;
+}
+
 static bool is_path(const char *s)
 {
 	return s && *s && s[0] != '.' && path_is_clean(s);
@@ -366,7 +390,7 @@ static void check_sum(struct reader *r, const char *key, const char *sum)
 static void check_step(struct reader *r, const struct step *s)
 {
 	struct pci_address address;
-	bool device = s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE;
+	bool device = step_has_value(s);
 	bool text = s->kind == STEP_ATTRIBUTE || s->kind == STEP_ONE_SHOT;
 	bool file = step_has_content(s) || text;
 
@@ -389,7 +413,7 @@ static void check_step(struct reader *r, const struct step *s)
 	if ((s->kind == STEP_OPTIONS || s->kind == STEP_BLOCK || s->kind == STEP_ENTRY) &&
 	    !s->new.data)
 		wrong(r, "new", "is missing");
-	if ((device || text || s->kind == STEP_WORDS) && (!s->old.data || !s->new.data))
+	if ((text || s->kind == STEP_WORDS) && (!s->old.data || !s->new.data))
 		wrong(r, s->old.data ? "new" : "old", "is missing");
 	if (s->kind == STEP_ONE_SHOT && (!s->argv || !s->undo_argv))
 		wrong(r, s->argv ? "undo_argv" : "argv", "is missing");
@@ -413,8 +437,13 @@ static void read_step(struct reader *r, const json_t *o, struct step *s)
 	for (size_t i = 0; i < N(commands); i++)
 		MEMBER(s, const char *const *, commands[i].offset) =
 			get_command(r, o, commands[i].key);
-	get_bytes(r, o, "old", s, &s->old);
-	get_bytes(r, o, "new", s, &s->new);
+	if (step_has_value(s)) {
+		s->value.old = get_value(r, o, "old", s);
+		s->value.new = get_value(r, o, "new", s);
+	} else {
+		get_bytes(r, o, "old", s, &s->old);
+		get_bytes(r, o, "new", s, &s->new);
+	}
 	s->mask = (uint16_t)get_number(r, o, "mask", UINT16_MAX);
 	s->identity = (uint32_t)get_number(r, o, "identity", UINT32_MAX);
 	s->mode = (unsigned)get_number(r, o, "mode", 07777);

@@ -5,6 +5,7 @@
 #include "base/date.h"
 #include "base/err.h"
 #include "fix/journal_impl.h"
+#include "fix/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,64 @@ const char *step_mark_word(enum step_mark m)
 	return mark_words[m];
 }
 
+/* ---- the chain ---- */
+
+/*
+ * Each line ends with a sum over itself and the sum of the line before, so that none can be lost between others, come
+ * twice or be another one. Lines of before have none, and are not behind one that has.
+ */
+#define CHAIN_KEY ",\"chain\":\""
+#define CHAIN_END "\"}"
+
+/* Of the text of a line without its own sum and without what ends it. */
+static void next_sum(const char *before, const char *text, size_t n, char ret[static JOURNAL_CHAIN])
+{
+	AUTO_FREE char *both = xprintf("%s %.*s", before, (int)n, text);
+	char sum[SHA256_TEXT];
+
+	sha256(both, strlen(both), sum);
+	snprintf(ret, JOURNAL_CHAIN, "%.*s", JOURNAL_CHAIN - 1, sum);
+}
+
+char *journal_line(const char *before, const char *text, char ret[static JOURNAL_CHAIN])
+{
+	const size_t n = strlen(text) - 1; /* without "}" */
+
+	next_sum(before, text, n, ret);
+	return xprintf("%.*s" CHAIN_KEY "%s" CHAIN_END "\n", (int)n, text, ret);
+}
+
+/* What is in front of the sum at the end of a line; 0: it has none. */
+static size_t in_front_of_sum(const char *text, size_t n)
+{
+	static const size_t key = sizeof(CHAIN_KEY) - 1, end = sizeof(CHAIN_END) - 1;
+	const size_t tail = key + JOURNAL_CHAIN - 1 + end;
+
+	if (n <= tail || memcmp(text + n - tail, CHAIN_KEY, key) != 0 ||
+	    memcmp(text + n - end, CHAIN_END, end) != 0)
+		return 0;
+	return n - tail;
+}
+
+/* Goes on to the next line; false: this one is not what onehop wrote behind the one before. */
+static bool follow_chain(const char *text, size_t n, struct journal_entry *e)
+{
+	const size_t own = in_front_of_sum(text, n);
+	char sum[JOURNAL_CHAIN];
+	bool right = !e->has_chain;
+
+	next_sum(e->chain, text, own ? own : n, sum);
+	if (own) {
+		snprintf(e->chain, sizeof(e->chain), "%.*s", JOURNAL_CHAIN - 1,
+			 text + own + sizeof(CHAIN_KEY) - 1);
+		right = strcmp(e->chain, sum) == 0;
+		e->has_chain = true;
+	} else {
+		memcpy(e->chain, sum, sizeof(sum));
+	}
+	return right;
+}
+
 /* ---- writing ---- */
 
 #define OUTPUT_MOST ((size_t)64 << 10) /* the end of it, where programs say what went wrong */
@@ -59,12 +118,12 @@ static void set_text(json_t *o, const char *key, const char *s)
 }
 
 /* Takes the object. */
-static char *line_of(json_t *o)
+static char *text_of(json_t *o)
 {
 	AUTO_FREE char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
-	return xprintf("%s\n", text ? text : "");
+	return xstrdup(text ? text : "{}");
 }
 
 /* A program that was run may have taken some of the copies by then: what it has to leave is noted before. */
@@ -91,7 +150,7 @@ char *journal_mark_text(const struct journal_entry *e, size_t step, enum step_ma
 		set_keep(o, s);
 	set_text(o, "text", text);
 	set_text(o, "output", output);
-	return line_of(o);
+	return text_of(o);
 }
 
 char *journal_state_text(enum fix_state state, const char *boot_id)
@@ -99,7 +158,7 @@ char *journal_state_text(enum fix_state state, const char *boot_id)
 	char now[32];
 
 	date_now(now);
-	return line_of(json_pack("{s:s, s:s, s:s}", "time", now, "state", state_words[state],
+	return text_of(json_pack("{s:s, s:s, s:s}", "time", now, "state", state_words[state],
 				 "boot_id", boot_id));
 }
 
@@ -191,7 +250,8 @@ static bool take_state(const json_t *line, struct journal_entry *e)
 static bool take_line(const char *text, size_t n, struct journal_entry *e)
 {
 	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
-	bool ok = json_object_get(line, "step") ? take_mark(line, e) : take_state(line, e);
+	bool ok = follow_chain(text, n, e) &&
+		  (json_object_get(line, "step") ? take_mark(line, e) : take_state(line, e));
 
 	json_decref(line);
 	return ok;
@@ -235,15 +295,16 @@ int journal_log_parse(const char *text, size_t size, const char *where, struct j
 	return 0;
 }
 
-/* A line that is not a state's, behind the last one: it is not over any more. */
+/* A line that is not a state's, or not onehop's, behind the last one: it is not over any more. */
 static void glance_at_line(const char *text, size_t n, struct journal_entry *e)
 {
 	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	const char *time = json_string_value(json_object_get(line, "time"));
+	const bool own = follow_chain(text, n, e);
 
 	if (time && !*e->date)
 		snprintf(e->date, sizeof(e->date), "%s", time);
-	if (!take_state(line, e) && e->state == FIX_UNDONE)
+	if (!(own && take_state(line, e)) && e->state == FIX_UNDONE)
 		e->state = FIX_UNDOING;
 	json_decref(line);
 }

@@ -96,8 +96,8 @@ static const char *why_no_lifetime(const struct planner *p)
 	if (p->request->image)
 		return "only a running system can have it, and a reboot takes it away";
 	return p->request->lifetime & CHANGE_NOW
-		       ? "it comes into force with a reboot only, and --now leaves that out"
-		       : "it lasts until the next reboot only, and --kept leaves that out";
+		       ? "it takes effect only after a reboot, which --now excludes"
+		       : "it lasts only until the next reboot, which --kept excludes";
 }
 
 static void plan_change(struct planner *p, const struct change *c)

@@ -96,6 +96,8 @@ struct planner {
 	size_t word_n;
 	const struct boot_way *way;         /* NULL: not looked for yet */
 	const struct boot_entries *entries; /* NULL: not read yet */
+	const char *
+		line_note; /* on what later kernels get, unless a trial comes first; NULL: nothing */
 	const char *dwords; /* "KEY=VALUE;...", wanted in NVreg_RegistryDwords; NULL: none */
 	struct purpose dword_purpose;
 	bool initramfs; /* holds a module that modprobe's file speaks of */

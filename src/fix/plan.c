@@ -41,3 +41,35 @@ bool plan_drops_lines(const struct plan *p)
 			return true;
 	return false;
 }
+
+bool step_does(const struct step *s)
+{
+	return (!step_is_program(s) && s->kind != STEP_WORDS) || s->argv;
+}
+
+bool step_undoes(const struct step *s)
+{
+	return s->kind == STEP_TOOL ? s->undo_argv != NULL : true;
+}
+
+size_t plan_doing_steps(const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->step_n; i++)
+		n += step_does(&p->steps[i]);
+	return n;
+}
+
+bool plan_has_work(const struct plan *p)
+{
+	return plan_doing_steps(p) > 0 || p->manual_n > 0;
+}
+
+const struct step *plan_first_step(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (step_does(&p->steps[i]))
+			return &p->steps[i];
+	return NULL;
+}

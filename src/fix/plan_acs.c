@@ -146,9 +146,8 @@ static void add_register(struct planner *p, const struct acs_port *a, bool again
 		      "set ACS control of %s from %04x to %04x", a->port->name, a->old, a->new);
 	s->target = arena_strdup(p->a, a->port->name);
 	s->at = "ACS+6";
-	s->old.data = arena_printf(p->a, "%04x", a->old);
-	s->new.data = arena_printf(p->a, "%04x", a->new);
-	s->old.size = s->new.size = 4;
+	s->value.old = a->old;
+	s->value.new = a->new;
 	s->mask = a->old ^ a->new;
 	s->identity = identity_of(a->port);
 	s->again_at_boot = again;
@@ -536,9 +535,7 @@ void plan_bar_size(struct planner *p, const struct change *c)
 		      c->value.new);
 	s->target = arena_strdup(p->a, f->name);
 	s->at = arena_printf(p->a, "%u", c->bar);
-	s->old.data = arena_printf(p->a, "%u", c->value.old);
-	s->old.size = strlen(s->old.data);
-	s->new.data = arena_printf(p->a, "%u", c->value.new);
-	s->new.size = strlen(s->new.data);
+	s->value.old = c->value.old;
+	s->value.new = c->value.new;
 	s->identity = identity_of(f);
 }

@@ -244,4 +244,6 @@ void plan_boot_finish(struct planner *p)
 	start = plan_trial_start(p);
 	plan_boot_way(p)->plan(p);
 	plan_trial_finish(p, &start);
+	if (p->line_note && !p->plan->on_confirm_n)
+		plan_note(p, "%s", p->line_note);
 }

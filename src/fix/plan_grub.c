@@ -2,7 +2,9 @@
 /* GRUB: a drop-in below /etc/default/grub.d, and grub.cfg made again from it. */
 #include "fix/make_plan_impl.h"
 
+#include "base/alloc.h"
 #include "base/path.h"
+#include "fix/grub_menu.h"
 
 #include <limits.h>
 #include <string.h>
@@ -156,8 +158,9 @@ static bool is_behind(struct planner *p, const char *config, const char *word)
 {
 	enum there there;
 	const char *text = config ? plan_read(p, &there, config) : NULL;
+	AUTO_FREE char *own = text ? grub_own_entries(text) : NULL;
 
-	return text && !plan_text_has_word(p, text, word);
+	return own && !plan_text_has_word(p, own, word);
 }
 
 /*
@@ -203,7 +206,7 @@ static void way_back(struct planner *p, const struct planned_file *f, const char
 	if (menu != THERE_NO)
 		plan_way_boot(
 			p,
-			"in GRUB's menu choose \"Advanced options\", then the entry with \"(recovery mode)\"%s, which does not have these parameters",
+			"in GRUB's menu (hold Shift or press Esc at power-on if it is hidden) choose \"Advanced options\", then the entry with \"(recovery mode)\"%s, which does not have these parameters",
 			menu == THERE_UNKNOWN ? ", if there is one" : "");
 	plan_way_boot(
 		p,
@@ -302,7 +305,11 @@ void plan_grub_drop_in(struct planner *p)
 
 	g.config = resolve(p, g.config);
 	if (!p->request->image && plan_exists(p, "%s", g.config) == THERE_NO) {
-		plan_note(p, "/%s does not exist; is /boot mounted?", g.config);
+		plan_note(
+			p,
+			"/%s does not exist: if /boot is not mounted, mount it and run onehop fix "
+			"again",
+			g.config);
 		plan_boot_by_hand(p);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "fix/make_plan_impl.h"
 
 #include "fix/boot_entries.h"
+#include "fix/boot_images.h"
 
 #include <errno.h>
 #include <string.h>
@@ -50,7 +51,7 @@ bool plan_loader_has_entries(struct planner *p)
 	else if (b->unread && b->error != -ENODATA) /* of a recording: not checked */
 		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
 			  strerror(-b->error));
-	else if (!b->unread && !b->folder)
+	else if (!b->unread && !b->folder && line_keeper(&p->line) == KEEPER_ENTRIES)
 		plan_note(
 			p,
 			"no folder loader/entries below /boot, /efi or /boot/efi: if the boot partition is not mounted, mount it, so that onehop fix can change its "
@@ -214,6 +215,13 @@ static const char *const *known_names(struct planner *p)
 	return names;
 }
 
+/* What undo has to know of the entries, to find those that are made from the file while the fix is in force. */
+static void note_entries(struct planner *p, struct step *s)
+{
+	s->known = known_names(p);
+	s->own_names = boot_own_names(p->s, p->a);
+}
+
 /* An entry's command line as that file would have it: kernel-install adds the machine's ID again. */
 static const char *line_of_entry(struct planner *p, const struct boot_entry *e)
 {
@@ -243,13 +251,12 @@ static void write_line(struct planner *p, const struct boot_entry *e)
 	if (!words || !*words || !fits(text, BOOT_TEXT_LINE))
 		return;
 	s = add_step(p, FILE_KERNEL_LINE, words, NULL, text);
-	s->known = known_names(p);
-	s->what = arena_printf(p->a, "write /" FILE_KERNEL_LINE " as /%s has it, with %s", e->path,
-			       words);
-	plan_note(
-		p,
+	note_entries(p, s);
+	s->what = arena_printf(p->a, "write the command line of /%s and %s to /" FILE_KERNEL_LINE,
+			       e->path, words);
+	p->line_note =
 		"/" FILE_KERNEL_LINE
-		" is written so that the entries of later kernels get the parameters too. Undo removes the parameters, but keeps the file if kernel-install would otherwise copy them from the running kernel");
+		" is written so that the entries of later kernels get the parameters too. Undo removes the parameters, but keeps the file if kernel-install would otherwise copy them from the running kernel";
 }
 
 /* What the trial boot's command line has more than that one. */
@@ -278,8 +285,9 @@ void plan_loader_trial_line(struct planner *p, const struct boot_entry *started)
 	    plan_exists(p, "usr/lib/kernel/cmdline") == THERE_YES)
 		return;
 	s = add_step(p, FILE_KERNEL_LINE, words, NULL, line);
-	s->known = known_names(p);
+	note_entries(p, s);
 	s->reboot = false;
+	s->why = s->cost = (struct texts){0}; /* it does not have the words */
 	s->what = arena_printf(
 		p->a,
 		"write /" FILE_KERNEL_LINE
@@ -300,10 +308,42 @@ static void change_line(struct planner *p, const char *old)
 	if (*words && !fits(text, BOOT_TEXT_LINE))
 		leave_out_long(p, FILE_KERNEL_LINE, words);
 	else if (*words)
-		add_step(p, FILE_KERNEL_LINE, words, old, text)->known = known_names(p);
+		note_entries(p, add_step(p, FILE_KERNEL_LINE, words, old, text));
 }
 
-/* Where entries are made from it. */
+/* The settings of kernel-install that have it make unified kernel images; NULL: it makes none. */
+static const char *file_that_asks_for_images(struct planner *p)
+{
+	static const char *const files[] = {"etc/kernel/install.conf",
+					    "usr/lib/kernel/install.conf"};
+	enum there there;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		const char *text = plan_read(p, &there, files[i]), *value;
+		size_t n;
+
+		if (!text)
+			continue;
+		if (text_after(text, "layout=", &value, &n))
+			return n >= 3 && memcmp(value, "uki", 3) == 0 ? files[i] : NULL;
+		return text_after(text, "uki_generator=", &value, &n) ? files[i] : NULL;
+	}
+	return NULL;
+}
+
+/* Undo takes the words out of the line, and cannot take them out of images that were made of it. */
+static void say_made_images(struct planner *p)
+{
+	const char *file = file_that_asks_for_images(p);
+
+	if (file)
+		plan_note(
+			p,
+			"kernel-install makes unified kernel images here (/%s). One that it makes while the fix is applied keeps the parameters inside: undo names that image, and you make it again",
+			file);
+}
+
+/* Where entries, and unified kernel images, are made from it. */
 static void keep_line(struct planner *p)
 {
 	const struct boot_entry *e = made_entry(p);
@@ -312,6 +352,7 @@ static void keep_line(struct planner *p)
 
 	if (plan_has_program(p, "kernel-install") == THERE_NO)
 		return;
+	say_made_images(p);
 	if (old)
 		change_line(p, old);
 	else if (there == THERE_UNKNOWN)
@@ -330,8 +371,10 @@ static void way_back(struct planner *p)
 	const char *words = plan_words_differ(p) ? "what this fix added" : plan_words(p);
 
 	if (*rescue)
-		plan_way_boot(p, "choose an entry in the boot menu that does not have them: %s",
-			      rescue);
+		plan_way_boot(
+			p,
+			"choose an entry in the boot menu that does not have these parameters: %s",
+			rescue);
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
 	plan_way_without(p, "delete %s from the lines \"options\" of %s%s", words,
@@ -393,19 +436,17 @@ static void say_others(struct planner *p)
 /* "/efi/EFI/Linux/a.efi, ...": unified kernel images, which the boot menu has too; "": none. */
 static const char *names_of_images(struct planner *p)
 {
-	static const char *const folders[] = {"boot/EFI/Linux", "efi/EFI/Linux",
-					      "boot/efi/EFI/Linux"};
 	AUTO_STRBUF struct strbuf all = {0};
 
-	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+	for (const char *const *folder = boot_image_folders; *folder; folder++) {
 		char **names = NULL;
 		size_t n = 0;
 
-		if (source_list(p->s, &names, &n, "%s", folders[i]) < 0)
+		if (source_list(p->s, &names, &n, "%s", *folder) < 0)
 			continue;
 		for (size_t k = 0; k < n; k++)
-			if (text_ends_with(names[k], ".efi"))
-				strbuf_printf(&all, "%s/%s/%s", all.len ? ", " : "", folders[i],
+			if (boot_image_is(names[k]))
+				strbuf_printf(&all, "%s/%s/%s", all.len ? ", " : "", *folder,
 					      names[k]);
 		source_free_names(names, n);
 	}

@@ -81,7 +81,7 @@ void plan_words_by_hand(struct planner *p, const char *fmt, ...)
 	const struct purpose purpose = plan_words_purpose(p);
 	AUTO_STRBUF struct strbuf what = {0};
 
-	strbuf_puts(&what, "kernel parameters");
+	strbuf_printf(&what, "add %s to the kernel command line", plan_words(p));
 	if (purpose.why.n)
 		strbuf_puts(&what, ": ");
 	texts_join(&purpose.why, "; ", &what);

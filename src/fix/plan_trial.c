@@ -103,6 +103,19 @@ static void note_baseline(struct planner *p)
 
 /* ---- what confirms it ---- */
 
+/* NULL: it can. */
+static const char *why_unconfirmed(struct planner *p, const char *program)
+{
+	if (!plan_has_systemd(p))
+		return "there is no systemd here";
+	if (program)
+		return NULL;
+	return p->request->program
+		       ? arena_printf(p->a, "%s is not installed in a folder of programs",
+				      p->request->program)
+		       : "users other than root can replace this program";
+}
+
 static void plan_confirming(struct planner *p)
 {
 	const struct purpose purpose = {
@@ -119,12 +132,9 @@ static void plan_confirming(struct planner *p)
 		.waits = true,
 	};
 
-	if (!program || !plan_has_systemd(p)) {
-		plan_note(
-			p,
-			"no systemd unit can confirm the trial here: run `onehop fix --confirm` during the trial boot, or the next boot drops the parameters");
+	p->plan->unconfirmed = why_unconfirmed(p, program);
+	if (p->plan->unconfirmed)
 		return;
-	}
 	plan_unit(p, &unit, &purpose);
 	for (size_t i = first; i < list->n; i++)
 		list->items[i].trial = true;
@@ -316,6 +326,12 @@ static const char *why_linked(struct planner *p, const struct grub_trial *t)
 	return NULL;
 }
 
+static const char *not_read(struct planner *p, const char *path, enum there there)
+{
+	p->plan->trial_unseen = there == THERE_UNKNOWN;
+	return arena_printf(p->a, "/%s cannot be read", path);
+}
+
 /* A person's lines, which the trial's entry is to follow. NULL: it can. */
 static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
 {
@@ -326,7 +342,7 @@ static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
 	struct grub_menu menu;
 
 	if (!text)
-		return there == THERE_NO ? NULL : arena_printf(p->a, "/%s cannot be read", path);
+		return there == THERE_NO ? NULL : not_read(p, path, there);
 	if (!step_block_remove(text, &others))
 		return arena_printf(p->a,
 				    "/%s has the line \"" STEP_BLOCK_BEGIN
@@ -348,7 +364,7 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 	const char *text = plan_read(p, &there, t->g->config), *why, *next;
 
 	if (!text)
-		return arena_printf(p->a, "/%s cannot be read", t->g->config);
+		return not_read(p, t->g->config, there);
 	for (size_t i = 0; i < ARRAY_LEN(tools); i++)
 		if (plan_has_program(p, tools[i]) != THERE_YES)
 			return arena_printf(p->a, "%s is not installed", tools[i]);
@@ -466,7 +482,9 @@ const char *plan_trial_grub(struct planner *p)
 	plan_way_boot(
 		p,
 		"power-cycle or reset the machine: the boot after the trial boot does not have these parameters");
-	plan_way_boot(p, "in GRUB's menu choose any entry but the last");
+	plan_way_boot(
+		p,
+		"in GRUB's menu (hold Shift or press Esc at power-on if it is hidden) choose any entry but the last");
 	plan_way_without(
 		p,
 		"delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in /%s/custom.cfg",

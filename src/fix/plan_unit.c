@@ -55,6 +55,23 @@ const char *plan_own_program(struct planner *p)
 
 /* ---- a unit of onehop's own ---- */
 
+/*
+ * The program of a command, as a condition reads it: to the end of the line, without quotes; '%' is
+ * special there too, '$' is not.
+ */
+static const char *program_of(struct planner *p, const char *command)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	bool quoted = *command == '"';
+
+	for (const char *c = command + quoted; *c && *c != (quoted ? '"' : ' '); c++) {
+		if (quoted && (*c == '\\' || *c == '$'))
+			c++;
+		strbuf_putc(&text, *c);
+	}
+	return arena_strdup(p->a, text.text);
+}
+
 static void add_key(struct strbuf *text, const char *key, const char *value)
 {
 	if (value)
@@ -79,6 +96,8 @@ static const char *unit_text(struct planner *p, const struct unit *u)
 	strbuf_printf(&text, PLAN_HEADER "[Unit]\n");
 	add_key(&text, "Description", u->about);
 	add_key(&text, "ConditionPathExists", u->condition);
+	/* Once a package is removed, its unit is skipped and does not fail. */
+	add_key(&text, "ConditionFileIsExecutable", program_of(p, u->start));
 	if (u->early)
 		strbuf_puts(&text, early);
 	add_key(&text, "After", u->after);

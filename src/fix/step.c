@@ -164,18 +164,31 @@ int step_tidy(struct fix_host *h, const struct step *s)
 	return kinds[s->kind]->tidy ? kinds[s->kind]->tidy(h, s) : 0;
 }
 
+int step_holds_own(struct fix_host *h, const struct step *s)
+{
+	return kinds[s->kind]->holds_own ? kinds[s->kind]->holds_own(h, s) : 1;
+}
+
+struct step step_to_side(const struct step *s, enum step_side side)
+{
+	struct step ret = *s;
+
+	ret.old = ret.new = side == STEP_NEW_SIDE ? s->new : s->old;
+	ret.value.old = ret.value.new = side == STEP_NEW_SIDE ? s->value.new : s->value.old;
+	return ret;
+}
+
 /* What was written is there now, as far as it can be seen. */
-static int read_back(struct fix_host *h, const struct step *s, const struct bytes *expected)
+static int read_back(struct fix_host *h, const struct step *s, enum step_side expected)
 {
 	AUTO_STRBUF struct strbuf text = {0};
 	AUTO_FREE char *now = NULL;
-	struct step wanted = *s;
+	const struct step wanted = step_to_side(s, expected); /* the two may look the same */
 	enum step_state state;
 	int r;
 
 	if (step_is_program(s) || kinds[s->kind]->reads_back)
 		return 0;
-	wanted.old = wanted.new = *expected; /* the two may look the same */
 	r = step_read_state(h, &wanted, &state, &now);
 	if (r < 0 || state == STEP_IS_NEW)
 		return r;
@@ -187,12 +200,12 @@ int step_apply(struct fix_host *h, struct step *s, struct strbuf *output)
 {
 	int r = kinds[s->kind]->apply(h, s, output);
 
-	return r < 0 ? r : read_back(h, s, &s->new);
+	return r < 0 ? r : read_back(h, s, STEP_NEW_SIDE);
 }
 
 int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	int r = kinds[s->kind]->undo(h, s, output);
 
-	return r < 0 ? r : read_back(h, s, &s->old);
+	return r < 0 ? r : read_back(h, s, STEP_OLD_SIDE);
 }

@@ -33,9 +33,9 @@ enum step_kind {
  *
  *  kind       target               at            old, new
  *  FILE       the file             -             its content; data NULL: no such file
- *  REGISTER   "0000:22:00.0"       "ACS+6"       "001d", "0011": hexadecimal; only `mask` is compared
+ *  REGISTER   "0000:22:00.0"       "ACS+6"       `value`: 16 bits, of which only `mask` is compared
  *  ATTRIBUTE  the file             -             its text without white space at the ends
- *  BAR_SIZE   "0000:41:00.0"       "1"           MiB, "256", "32768", read from the size of the BAR
+ *  BAR_SIZE   "0000:41:00.0"       "1"           `value`: MiB, read from the size of the BAR
  *  TOOL       NULL                 -             -
  *  GENERATED  the file             -             old: its content; new is known only once it is made
  *  WORDS      "rpm-ostree"         "iommu=pt"    "-iommu=pt", "+iommu=pt": not there, there
@@ -53,11 +53,18 @@ struct step {
 	enum step_kind kind;
 	const char *target, *at;
 	struct bytes old, new;
+	struct {
+		unsigned old, new;
+	} value; /* REGISTER, BAR_SIZE */
 	/*
 	 * OPTIONS of /etc/kernel/cmdline: names of the boot entries that were there. From those that
-	 * kernel-install made of that file since undo takes the words too. NULL: none are made from it.
+	 * kernel-install made of that file since undo takes the words too. NULL: no entries are made from it.
 	 */
 	const char *const *known;
+	/* OPTIONS with `known`: the machine ID and kernel-install's token, as they were. NULL: not noted. */
+	const char *const *own_names;
+	/* The same, by step_prepare: names of unified kernel images that had words of the step before. NULL: not noted. */
+	const char *const *known_images;
 	/*
 	 * WORDS, once its undo has begun: of each word of `at`, the copies that are somebody else's, one in a
 	 * command line being the fix's. Only what is more than that is taken away, however often that is tried.
@@ -166,6 +173,9 @@ struct plan {
 	struct plan_wanted *baseline;
 	size_t baseline_n;
 	const char *no_trial; /* why there is none although one is wanted; NULL: no such reason */
+	bool trial_unseen; /* that is a file which could not be read: root may find that there can be one */
+	const char *
+		unconfirmed; /* why no unit will confirm the trial; NULL: one will, or there is no trial */
 	/* one sentence each: conflicting parameters and where they stand, ... */
 	const char **notes;
 	size_t note_n;
@@ -189,6 +199,13 @@ bool plan_needs_reboot(const struct plan *p);
 bool plan_has_trial(const struct plan *p);
 /* A file that is made again loses lines that somebody wrote into it. */
 bool plan_drops_lines(const struct plan *p);
+/* Something to do, for onehop or for a person. */
+bool plan_has_work(const struct plan *p);
+/* Steps that do something when the plan is carried out; the others only serve undoing. */
+size_t plan_doing_steps(const struct plan *p);
+const struct step *plan_first_step(const struct plan *p); /* of them; NULL: there is none */
+bool step_does(const struct step *s);                     /* when carried out */
+bool step_undoes(const struct step *s);                   /* when undone */
 
 /* ---- carrying out one step ---- */
 
@@ -242,9 +259,24 @@ bool step_in_image(const struct step *s);    /* can be done in an image: FILE, O
 bool step_by_parts(const struct step *s);
 /* Whether both are about the same file, register, ... */
 bool step_same_target(const struct step *a, const struct step *b);
-/* One sentence without a full stop: what is there instead of `expected`. */
-void step_difference(const struct step *s, const struct bytes *expected, const char *now,
+bool step_has_value(const struct step *s); /* REGISTER, BAR_SIZE: old and new are numbers */
+/* A value as the journal and people have it: "001d", or "256" MiB. */
+void step_value_text(const struct step *s, unsigned value, struct strbuf *out);
+/* The reverse: 0 or -EINVAL. */
+int step_value_parse(const struct step *s, const char *text, unsigned *ret);
+
+enum step_side { STEP_OLD_SIDE, STEP_NEW_SIDE };
+
+/* The same step with only that side, as old and as new: what reads as new has it. */
+struct step step_to_side(const struct step *s, enum step_side side);
+/* One sentence without a full stop: what is there instead of the old or new content. */
+void step_difference(const struct step *s, enum step_side expected, const char *now,
 		     struct strbuf *out);
+/*
+ * Of what is neither as before nor as it was left: whether any of it is as the step wrote it. 1, 0 or a negative errno; 0 only
+ * where a person has made something else of all of it.
+ */
+int step_holds_own(struct fix_host *h, const struct step *s);
 /* Of STEP_OPTIONS that finds nothing to undo: where kernel-install would bring its words back; "": nowhere. */
 void step_options_warning(struct fix_host *h, const struct step *s, struct strbuf *out);
 /* Takes `words`, some of the step's, out of the entries that were made since, and leaves all else as it is. */

@@ -23,12 +23,13 @@ struct step_ops {
 	/* What a run that was killed in this step left next to its file. */
 	int (*settle)(struct fix_host *h, const struct step *s);
 	int (*tidy)(struct fix_host *h, const struct step *s);
+	int (*holds_own)(struct fix_host *h, const struct step *s); /* NULL: always */
 };
 
 /* Runs argv with the file at `path`, below the root, in place of STEP_OUTPUT. */
 int step_run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
 		    const char *path, struct strbuf *output);
-/* As a word: what is around it does not belong to it. */
+/* As a word of a grub.cfg's own entries (grub_own_entries): what is around it does not belong to it. */
 bool step_holds_word(const char *text, const char *word);
 
 extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops, step_options_ops,

@@ -5,12 +5,14 @@
  * boot counting renames entries, and persons edit them. So both directions go by what is there then.
  */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/boot_entries.h"
+#include "fix/boot_images.h"
 #include "fix/step_impl.h"
 
 #include <stdarg.h>
@@ -213,8 +215,8 @@ static char *without(const struct step *s, const char *words, const char *path, 
 	char *now = edited(&part, text, form, take);
 
 	if (other)
-		say(&f->left, "/%s has %s, which somebody made of %s: take it out there", path,
-		    other, s->at);
+		say(&f->left, "/%s has %s, which was changed from %s: remove it there", path, other,
+		    s->at);
 	else if (has_any(&part, now, form))
 		say(f->said, "/%s has %s once more, which is not of this fix: it stays", path,
 		    words);
@@ -253,7 +255,10 @@ static int read_text(struct fix_host *h, struct now *n)
 	int r = host_read(h, n->path, &n->text, &size);
 
 	if (r == 0 && strlen(n->text) != size)
-		return err_set(EILSEQ, "/%s holds no text: it is left alone", n->path);
+		return err_set(
+			EILSEQ,
+			"/%s has a zero byte, so it is not edited: remove that byte, or the file",
+			n->path);
 	return r;
 }
 
@@ -367,6 +372,8 @@ static char *line_after(struct fix_host *h, const struct step *s, const struct n
 struct since {
 	struct arena *arena;
 	struct boot_entries all;
+	struct boot_image *images;
+	size_t image_n;
 	char *line; /* line_after */
 };
 
@@ -385,12 +392,17 @@ static const struct boot_entry *find_entry(const struct boot_entries *all, const
 	return NULL;
 }
 
-static bool was_there(const struct step *s, const char *name)
+static bool lists(const char *const *names, const char *name)
 {
-	for (const char *const *known = s->known; *known; known++)
-		if (strcmp(*known, name) == 0)
+	for (; *names; names++)
+		if (strcmp(*names, name) == 0)
 			return true;
 	return false;
+}
+
+static bool was_there(const struct step *s, const char *name)
+{
+	return lists(s->known, name);
 }
 
 /* The first that has another counter than the one of that name, as find_renamed takes it. */
@@ -476,15 +488,51 @@ static int read_since(struct fix_host *h, const struct step *s, struct since *x)
 
 	if (r < 0)
 		return err_sys(-r, "%s", h->root);
-	boot_entries_read(root, x->arena, words, &x->all);
+	boot_entries_read_since(root, x->arena, words, s->own_names, &x->all);
 	source_free(root);
 	if (x->all.unread)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
-	return x->all.folder
-		       ? 0
-		       : err_set(ENXIO,
-				 "there is no folder loader/entries of a boot partition: mount its "
-				 "file system first");
+	if (!x->all.folder)
+		return err_set(ENXIO,
+			       "there is no folder loader/entries of a boot partition: mount its "
+			       "file system first");
+	return s->known_images ? boot_images_read(h, x->arena, &x->images, &x->image_n) : 0;
+}
+
+/*
+ * The words of the step inside an image that had none of them before; the caller frees. NULL: none. A signed
+ * image cannot be edited: whoever made it has to make it again.
+ */
+static char *in_image(const struct step *s, const struct since *x, const struct boot_image *image)
+{
+	return lists(s->known_images, image->name) ? NULL : surplus(s, image->text, x->line);
+}
+
+static bool any_image_has(const struct step *s, const struct since *x)
+{
+	for (size_t i = 0; i < x->image_n; i++) {
+		AUTO_FREE char *words = in_image(s, x, &x->images[i]);
+
+		if (words)
+			return true;
+	}
+	return false;
+}
+
+/* Of the entries that were made since: the words as they were written, and not only what somebody made of them. */
+static int holds_own_since(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_SINCE struct since x = {.arena = arena_new(), .line = line_after(h, s, n)};
+	int r = s->known ? read_since(h, s, &x) : 0;
+
+	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
+		const struct boot_entry *e = &x.all.items[i];
+		const enum maker maker = made_since(s, &x, e);
+		AUTO_FREE char *more = surplus(s, e->text, x.line);
+
+		r = more && (maker == MAKER_KERNEL_INSTALL || maker == MAKER_NOT_KNOWN);
+	}
+	return r == 0 ? any_image_has(s, &x) : r;
 }
 
 /* Whether undo has something to do there. */
@@ -493,7 +541,7 @@ static int look_since(struct fix_host *h, const struct step *s, const struct now
 	AUTO_SINCE struct since x = {.arena = arena_new(), .line = line_after(h, s, n)};
 	int r = s->known ? read_since(h, s, &x) : 0;
 
-	*ret = false;
+	*ret = r == 0 && any_image_has(s, &x);
 	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
 		const enum maker maker = made_since(s, &x, &x.all.items[i]);
 
@@ -521,6 +569,18 @@ static void undo_entry(struct fix_host *h, const struct step *s, const struct si
 		say(f->said, "/%s was made since: %s removed", e->path, words);
 }
 
+static void say_images(const struct step *s, const struct since *x, struct found *f)
+{
+	for (size_t i = 0; i < x->image_n; i++) {
+		AUTO_FREE char *words = in_image(s, x, &x->images[i]);
+
+		if (words)
+			say(&f->left,
+			    "/%s has %s in the command line inside the image: make that image again, now that /%s is without it",
+			    x->images[i].path, words, s->target);
+	}
+}
+
 static int undo_since(struct fix_host *h, const struct step *s, struct since *x, struct found *f)
 {
 	int r = s->known ? read_since(h, s, x) : 0;
@@ -538,6 +598,65 @@ static int undo_since(struct fix_host *h, const struct step *s, struct since *x,
 			say(f->said, "/%s keeps %s: its root= is not that of /%s", e->path, s->at,
 			    s->target);
 	}
+	if (r == 0)
+		say_images(s, x, f);
+	return r;
+}
+
+/* ---- an entry that somebody gave another name ---- */
+
+/* Both have the key with the same value, or none has it. */
+static bool same_value(const char *a, const char *b, const char *key)
+{
+	const char *x, *y;
+	size_t x_n, y_n;
+	const bool in_a = boot_entry_get(a, key, &x, &x_n), in_b = boot_entry_get(b, key, &y, &y_n);
+
+	return in_a == in_b && (!in_a || (x_n == y_n && memcmp(x, y, x_n) == 0));
+}
+
+/* The same kernel under the same title: its fallback entry differs in one of them. */
+static bool starts_the_same(const char *a, const char *b)
+{
+	static const char *const keys[] = {"title", "version", "linux", "initrd"};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (!same_value(a, b, keys[i]))
+			return false;
+	return true;
+}
+
+static bool is_moved(struct fix_host *h, const struct step *s, const char *path)
+{
+	AUTO_FREE char *text = NULL;
+	size_t size;
+
+	return boot_text_of(path) == BOOT_TEXT_ENTRY && !text_ends_with(path, BOOT_ENTRY_TRIAL) &&
+	       host_read(h, path, &text, &size) == 0 && starts_the_same(text, s->new.data) &&
+	       has_any(s, text, BOOT_TEXT_ENTRY);
+}
+
+/* The entry that has the words while the step's is gone, *ret; NULL: there is none. The caller frees it. */
+static int find_moved(struct fix_host *h, const struct step *s, const struct now *n, char **ret)
+{
+	const char *name = strrchr(s->target, '/');
+	AUTO_FREE char *folder = NULL;
+	char **names = NULL;
+	size_t name_n = 0;
+	int r;
+
+	*ret = NULL;
+	if (n->text || n->form != BOOT_TEXT_ENTRY || !name || !s->new.data)
+		return 0;
+	folder = xstrndup(s->target, (size_t)(name - s->target));
+	r = host_list(h, folder, &names, &name_n);
+	for (size_t i = 0; r == 0 && i < name_n && !*ret; i++) {
+		AUTO_FREE char *path = xprintf("%s/%s", folder, names[i]);
+
+		if (is_moved(h, s, path))
+			*ret = TAKE_PTR(path);
+	}
+	source_free_names(names, name_n);
 	return r;
 }
 
@@ -551,11 +670,13 @@ static int read_state_options(struct fix_host *h, const struct step *s, enum ste
 			      char **ret_now)
 {
 	AUTO_NOW struct now n = {0};
-	AUTO_FREE char *other = NULL;
+	AUTO_FREE char *other = NULL, *moved = NULL;
 	size_t words, found = 0;
 	bool since = false;
 	int r = read_now(h, s, &n);
 
+	if (r == 0)
+		r = find_moved(h, s, &n, &moved);
 	if (r < 0)
 		return r;
 	if (n.text) {
@@ -566,11 +687,47 @@ static int read_state_options(struct fix_host *h, const struct step *s, enum ste
 		*ret = STEP_IS_NEW;
 	} else {
 		r = look_since(h, s, &n, &since);
-		*ret = found || other || since || is_torn(h, s, &n) ? STEP_IS_OTHER : STEP_IS_OLD;
+		*ret = found || other || moved || since || is_torn(h, s, &n) ? STEP_IS_OTHER
+									     : STEP_IS_OLD;
 	}
 	if (ret_now)
 		*ret_now = TAKE_PTR(n.text);
 	return r;
+}
+
+static int holds_own(struct fix_host *h, const struct step *s)
+{
+	AUTO_NOW struct now n = {0};
+	AUTO_FREE char *moved = NULL;
+	int r = read_now(h, s, &n);
+
+	if (r == 0)
+		r = find_moved(h, s, &n, &moved);
+	if (r < 0)
+		return r;
+	if (moved || is_torn(h, s, &n) || (n.text && (holds_off(s) || has_any(s, n.text, n.form))))
+		return 1;
+	return holds_own_since(h, s, &n);
+}
+
+/*
+ * Images that have words of the step already: those are a person's. Not noted where one cannot be read. A list that
+ * is empty would be none in the journal.
+ */
+static void know_images(struct fix_host *h, struct arena *a, struct step *s)
+{
+	struct boot_image *images;
+	const char **known = NULL;
+	size_t image_n, n = 0;
+
+	if (!s->known || boot_images_read(h, a, &images, &image_n) < 0)
+		return;
+	*ARENA_PUSH(a, known, n) = "";
+	for (size_t i = 0; i < image_n; i++)
+		if (has_any(s, images[i].text, BOOT_TEXT_ENTRY))
+			*ARENA_PUSH(a, known, n) = images[i].name;
+	*ARENA_PUSH(a, known, n) = NULL;
+	s->known_images = known;
 }
 
 /* The old text is that of this moment: it is what the journal keeps. */
@@ -582,6 +739,7 @@ static int prepare_options(struct fix_host *h, struct arena *a, struct step *s)
 
 	if (r < 0)
 		return r;
+	know_images(h, a, s);
 	if (!n.text && s->old.data)
 		return err_set(ESTALE, "/%s was removed since the plan was made", s->target);
 	if (!n.text)
@@ -649,9 +807,15 @@ static int undo_options(struct fix_host *h, const struct step *s, struct strbuf 
 	AUTO_FOUND struct found f = {.said = output};
 	AUTO_SINCE struct since x = {.arena = arena_new()};
 	AUTO_NOW struct now n = {0};
-	AUTO_FREE char *why = NULL;
+	AUTO_FREE char *why = NULL, *moved = NULL;
 	int r = read_now(h, s, &n), since;
 
+	if (r == 0)
+		r = find_moved(h, s, &n, &moved);
+	if (moved)
+		say(&f.left,
+		    "/%s has %s, and is what /%s was, under another name: take it out there", moved,
+		    s->at, s->target);
 	x.line = line_after(h, s, &n);
 	if (r == 0 && is_torn(h, s, &n))
 		r = put_text(h, n.path ? n.path : s->target, n.text, s->old.data);
@@ -738,4 +902,5 @@ const struct step_ops step_options_ops = {
 	.undo = undo_options,
 	.settle = settle_options,
 	.tidy = tidy_options,
+	.holds_own = holds_own,
 };

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/step_impl.h"
 
@@ -87,18 +88,6 @@ static int find_register(struct fix_host *h, const struct step *s, unsigned *ret
 	return err_set(EINVAL, "%s: \"%s\" is no register that is known", s->target, s->at);
 }
 
-static int parse_value(const struct step *s, const struct bytes *b, unsigned *ret)
-{
-	char *end;
-	unsigned long value = b->data ? strtoul(b->data, &end, 16) : 0;
-
-	if (!b->data || !*b->data || *end || value > 0xffff)
-		return err_set(EINVAL, "%s: \"%s\" is not a value of %s", s->target,
-			       b->data ? b->data : "", s->at);
-	*ret = (unsigned)value;
-	return 0;
-}
-
 /* ---- looking and writing ---- */
 
 static int read_register(struct fix_host *h, const struct step *s, unsigned *ret_at,
@@ -115,20 +104,18 @@ static int read_register(struct fix_host *h, const struct step *s, unsigned *ret
 static int read_state_register(struct fix_host *h, const struct step *s, enum step_state *ret,
 			       char **ret_now)
 {
-	unsigned at, now, old, new;
-	int r = parse_value(s, &s->old, &old);
+	AUTO_STRBUF struct strbuf text = {0};
+	unsigned at, now;
+	int r = read_register(h, s, &at, &now);
 
-	if (r == 0)
-		r = parse_value(s, &s->new, &new);
-	if (r == 0)
-		r = read_register(h, s, &at, &now);
 	if (r < 0)
 		return r;
-	*ret = (now & s->mask) == (new & s->mask)   ? STEP_IS_NEW
-	       : (now & s->mask) == (old & s->mask) ? STEP_IS_OLD
-						    : STEP_IS_OTHER;
+	*ret = ((now ^ s->value.new) & s->mask) == 0   ? STEP_IS_NEW
+	       : ((now ^ s->value.old) & s->mask) == 0 ? STEP_IS_OLD
+						       : STEP_IS_OTHER;
+	step_value_text(s, now, &text);
 	if (ret_now)
-		*ret_now = xprintf("%04x", now);
+		*ret_now = xstrdup(text.text);
 	return 0;
 }
 
@@ -168,13 +155,11 @@ static int refused(struct fix_host *h, const struct step *s, int r, unsigned now
 }
 
 /* The bits of the mask; the others as they are now. */
-static int write_bits(struct fix_host *h, const struct step *s, const struct bytes *content)
+static int write_bits(struct fix_host *h, const struct step *s, unsigned value)
 {
-	unsigned at, now, value;
-	int r = parse_value(s, content, &value);
+	unsigned at, now;
+	int r = read_register(h, s, &at, &now);
 
-	if (r == 0)
-		r = read_register(h, s, &at, &now);
 	if (r < 0)
 		return r;
 	value = (now & ~(unsigned)s->mask) | (value & s->mask);
@@ -189,14 +174,12 @@ static int write_bits(struct fix_host *h, const struct step *s, const struct byt
 /* Bits of ACS that are set keep devices apart. */
 static int allow_register(struct fix_host *h, const struct step *s)
 {
-	unsigned at, now, value;
-	int r = parse_value(s, &s->new, &value);
+	unsigned at, now;
+	int r = read_register(h, s, &at, &now);
 
-	if (r == 0)
-		r = read_register(h, s, &at, &now);
 	if (r < 0)
 		return r;
-	return now & ~value & s->mask ? step_check_guests(h, s) : 0;
+	return now & ~s->value.new & s->mask ? step_check_guests(h, s) : 0;
 }
 
 static int apply_register(struct fix_host *h, const struct step *s, struct strbuf *output)
@@ -204,13 +187,13 @@ static int apply_register(struct fix_host *h, const struct step *s, struct strbu
 	int r = allow_register(h, s);
 
 	(void)output;
-	return r < 0 ? r : write_bits(h, s, &s->new);
+	return r < 0 ? r : write_bits(h, s, s->value.new);
 }
 
 static int undo_register(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	(void)output;
-	return write_bits(h, s, &s->old);
+	return write_bits(h, s, s->value.old);
 }
 
 const struct step_ops step_register_ops = {

@@ -107,18 +107,16 @@ static int read_bar(struct fix_host *h, const struct step *s, uint64_t *ret)
 static int read_state_bar(struct fix_host *h, const struct step *s, enum step_state *ret,
 			  char **ret_now)
 {
-	AUTO_FREE char *text = NULL;
 	uint64_t now;
 	int r = read_bar(h, s, &now);
 
 	if (r < 0)
 		return r;
-	text = xprintf("%" PRIu64, now);
-	*ret = is_value(&s->new, text)   ? STEP_IS_NEW
-	       : is_value(&s->old, text) ? STEP_IS_OLD
-					 : STEP_IS_OTHER;
+	*ret = now == s->value.new   ? STEP_IS_NEW
+	       : now == s->value.old ? STEP_IS_OLD
+				     : STEP_IS_OTHER;
 	if (ret_now)
-		*ret_now = TAKE_PTR(text);
+		*ret_now = xprintf("%" PRIu64, now);
 	return 0;
 }
 
@@ -138,23 +136,20 @@ static int check_unbound(struct fix_host *h, const struct step *s)
 }
 
 /* What is written to the file: 2^code MiB. */
-static int size_code(const struct step *s, const struct bytes *content, unsigned *ret)
+static int size_code(const struct step *s, unsigned mib, unsigned *ret)
 {
-	uint64_t mib;
-
-	if (!content->data || text_to_u64(content->data, &mib) < 0 || !mib || mib & (mib - 1))
-		return err_set(EINVAL, "%s: \"%s\" is not a BAR size in MiB", s->target,
-			       content->data ? content->data : "");
-	*ret = (unsigned)__builtin_ctzll(mib);
+	if (!mib || mib & (mib - 1))
+		return err_set(EINVAL, "%s: \"%u\" is not a BAR size in MiB", s->target, mib);
+	*ret = (unsigned)__builtin_ctz(mib);
 	return 0;
 }
 
-static int resize(struct fix_host *h, const struct step *s, const struct bytes *content)
+static int resize(struct fix_host *h, const struct step *s, unsigned mib)
 {
 	AUTO_FREE char *rest = xprintf("resource%s_resize", s->at);
 	AUTO_FREE char *path = device_path(s, rest), *text = NULL;
 	unsigned code;
-	int r = size_code(s, content, &code);
+	int r = size_code(s, mib, &code);
 
 	if (r == 0)
 		r = step_check_device(h, s);
@@ -167,10 +162,10 @@ static int resize(struct fix_host *h, const struct step *s, const struct bytes *
 	if (r == -ENOSPC)
 		return err_set(
 			ENOSPC,
-			"%s: BAR %s cannot become %s MiB: the window of a bridge above has no "
+			"%s: BAR %s cannot become %u MiB: the window of a bridge above has no "
 			"room; pci=realloc on the kernel's command line, or the firmware's setting "
 			"for large BARs, can make it",
-			s->target, s->at, content->data);
+			s->target, s->at, mib);
 	if (r == -ENOENT)
 		return err_set(ENOENT, "%s: this kernel cannot resize BAR %s (no /%s)", s->target,
 			       s->at, path);
@@ -180,13 +175,13 @@ static int resize(struct fix_host *h, const struct step *s, const struct bytes *
 static int apply_bar(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	(void)output;
-	return resize(h, s, &s->new);
+	return resize(h, s, s->value.new);
 }
 
 static int undo_bar(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	(void)output;
-	return resize(h, s, &s->old);
+	return resize(h, s, s->value.old);
 }
 
 const struct step_ops step_bar_size_ops = {

@@ -6,6 +6,10 @@
 #include "base/text.h"
 #include "fix/step.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 void step_command_line(const char *const *argv, struct strbuf *out)
@@ -35,11 +39,7 @@ static void add_line(struct strbuf *out, const char *line, size_t n)
 {
 	const size_t most = 80;
 
-	if (!line)
-		strbuf_puts(out, "the end");
-	else
-		strbuf_printf(out, "\"%.*s%s\"", (int)(n > most ? most : n), line,
-			      n > most ? "..." : "");
+	strbuf_printf(out, "\"%.*s%s\"", (int)(n > most ? most : n), line, n > most ? "..." : "");
 }
 
 /* The first line that is another one. */
@@ -58,10 +58,15 @@ static void add_lines(const char *expected, const char *now, struct strbuf *out)
 		}
 		if (has_a && has_b && an == bn && memcmp(a, b, an) == 0)
 			continue;
-		strbuf_printf(out, "line %u is ", line);
-		add_line(out, has_b ? b : NULL, bn);
-		strbuf_puts(out, ", expected ");
-		add_line(out, has_a ? a : NULL, an);
+		strbuf_printf(out, "line %u %s ", line,
+			      !has_a   ? "was added:"
+			      : !has_b ? "is missing:"
+				       : "is");
+		add_line(out, has_b ? b : a, has_b ? bn : an);
+		if (has_a && has_b) {
+			strbuf_puts(out, ", expected ");
+			add_line(out, a, an);
+		}
 		return;
 	}
 }
@@ -84,7 +89,39 @@ static void add_words(const struct step *s, const char *now, struct strbuf *out)
 		      s->target);
 }
 
-static void add_value(const struct step *s, const struct bytes *expected, const char *now,
+bool step_has_value(const struct step *s)
+{
+	return s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE;
+}
+
+void step_value_text(const struct step *s, unsigned value, struct strbuf *out)
+{
+	strbuf_printf(out, s->kind == STEP_REGISTER ? "%04x" : "%u", value);
+}
+
+int step_value_parse(const struct step *s, const char *text, unsigned *ret)
+{
+	const bool is_register = s->kind == STEP_REGISTER;
+	char *end;
+	unsigned long value = strtoul(text, &end, is_register ? 16 : 10);
+
+	if (!isxdigit((unsigned char)*text) || *end || value > (is_register ? 0xffff : UINT_MAX))
+		return -EINVAL;
+	*ret = (unsigned)value;
+	return 0;
+}
+
+static void add_expected(const struct step *s, enum step_side side, struct strbuf *out)
+{
+	const struct bytes *b = side == STEP_NEW_SIDE ? &s->new : &s->old;
+
+	if (step_has_value(s))
+		step_value_text(s, side == STEP_NEW_SIDE ? s->value.new : s->value.old, out);
+	else
+		strbuf_puts(out, b->data ? b->data : "nothing");
+}
+
+static void add_value(const struct step *s, enum step_side expected, const char *now,
 		      struct strbuf *out)
 {
 	static const struct {
@@ -100,16 +137,16 @@ static void add_value(const struct step *s, const struct bytes *expected, const 
 		      s->target);
 	if (s->at)
 		strbuf_printf(out, "%s%s", words[s->kind].before_at, s->at);
-	strbuf_printf(out, " is %s%s, expected %s", now ? now : "not there",
-		      now && words[s->kind].unit ? words[s->kind].unit : "",
-		      expected->data ? expected->data : "nothing");
+	strbuf_printf(out, " is %s%s, expected ", now ? now : "not there",
+		      now && words[s->kind].unit ? words[s->kind].unit : "");
+	add_expected(s, expected, out);
 }
 
-void step_difference(const struct step *s, const struct bytes *expected, const char *now,
+void step_difference(const struct step *s, enum step_side expected, const char *now,
 		     struct strbuf *out)
 {
 	if (step_has_content(s))
-		add_file(s, expected, now, out);
+		add_file(s, expected == STEP_NEW_SIDE ? &s->new : &s->old, now, out);
 	else if (s->kind == STEP_WORDS)
 		add_words(s, now, out);
 	else
@@ -143,6 +180,6 @@ void step_remainder(const struct step *s, const char *now, struct strbuf *out)
 		add_line(out, line, n);
 	}
 	if (more > 1)
-		strbuf_printf(out, " and %zu more line%s of the fix", more - 1,
-			      more > 2 ? "s" : "");
+		strbuf_printf(out, " and %zu more %s of the fix", more - 1,
+			      text_plural(more - 1, "line", "lines"));
 }

@@ -19,7 +19,7 @@ struct pages {
 	struct archive_api api;
 	struct archive *archive;
 	const char *path;
-	size_t left; /* bytes that may still be read */
+	struct archive_budget budget;
 };
 
 static void cleanup_pages(struct pages *p)
@@ -39,10 +39,10 @@ static int read_member(struct pages *p, struct pasted_text *ret)
 	bool first = true, text = false;
 
 	while ((n = p->api.read_data(p->archive, buf, sizeof(buf))) > 0) {
-		if ((size_t)n > p->left)
-			return err_set(EFBIG, "%s: holds more than %u MiB", p->path,
-				       INGEST_MAX_LOG >> 20);
-		p->left -= (size_t)n;
+		int r = archive_budget_use(&p->budget, (size_t)n);
+
+		if (r < 0)
+			return r;
 		if (first)
 			text = !content_fault(buf, (size_t)n < 512 ? (size_t)n : 512);
 		first = false;
@@ -60,12 +60,15 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	int r;
 
 	if (p->api.entry_filetype(e) != AE_IFREG || p->api.entry_hardlink(e))
-		return 0;
+		return archive_skip(&p->api, p->archive, &p->budget);
 	x = pasted_begin(t);
 	r = read_member(p, x);
 	/* libarchive calls the only member of a compressed file "data". */
 	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
 						     : xstrdup(p->path);
+	if (r == 0 && !pasted_fits(x))
+		r = err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
+			    INGEST_MAX_LOG >> 20);
 	if (r == 0 && x->head.len)
 		*parts += pasted_end(t, name, x);
 	pasted_drop(x);
@@ -93,7 +96,7 @@ static int open_pages(struct pages *p, int fd)
 
 int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 {
-	CLEANUP(cleanup_pages) struct pages p = {.path = path, .left = INGEST_MAX_LOG};
+	CLEANUP(cleanup_pages) struct pages p = {.path = path};
 	AUTO_CLOSE int fd = file_open(path);
 	struct archive_entry *e;
 	unsigned members = 0;
@@ -102,6 +105,7 @@ int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 	*ret_n = 0;
 	if (fd < 0)
 		return fd;
+	p.budget = archive_budget(path, fd);
 	r = open_pages(&p, fd);
 	while (r == 0 && ((next = p.api.read_next_header(p.archive, &e)) == ARCHIVE_OK ||
 			  next == ARCHIVE_WARN)) {

@@ -225,24 +225,16 @@ void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
 
 /* ---- what texts disagree about ---- */
 
-/* Names for messages; paths that are not listed here are shown as they are. */
-static const char *name_of(const char *path)
+/* "disagree about the size of BAR1 of GPU0: '256 MiB' and '32768 MiB'" */
+static const char *what_differs(struct arena *a, const struct disagreement *d)
 {
-	static const struct {
-		const char *path, *name;
-	} names[] = {
-		{"proc/version", "the kernel's version"},
-		{"proc/cmdline", "the kernel's command line"},
-		{"proc/modules", "the loaded modules"},
-		{"proc/driver/nvidia/version", "the driver's version"},
-		{"proc/driver/nvidia/params", "the driver's parameters"},
-		{"gpu/driver", "the driver's version"},
-	};
+	const char *subject = claims_path_words(a, d->path);
+	const char *first = claims_value_words(a, d->path, d->first);
+	const char *second = claims_value_words(a, d->path, d->second);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(names[i].path, path) == 0)
-			return names[i].name;
-	return text_starts_with(path, "environment/") ? path + strlen("environment/") : path;
+	return *first || *second
+		       ? arena_printf(a, "disagree about %s: '%s' and '%s'", subject, first, second)
+		       : arena_printf(a, "disagree about %s", subject);
 }
 
 void claims_add_disagreements(const struct claims *c, struct machine *m)
@@ -250,10 +242,11 @@ void claims_add_disagreements(const struct claims *c, struct machine *m)
 	for (size_t i = 0; i < c->disagreement_n; i++) {
 		const struct disagreement *d = &c->disagreements[i];
 
+		if (claims_is_momentary(d->path))
+			continue;
 		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
 			.where = arena_printf(m->arena, "%s and %s", d->first_at, d->second_at),
-			.what = arena_printf(m->arena, "disagree about %s: '%s' and '%s'",
-					     name_of(d->path), d->first, d->second),
+			.what = what_differs(m->arena, d),
 			.remedy = "give outputs of one machine, taken at one time; onehop treats "
 				  "the value as unknown",
 		};

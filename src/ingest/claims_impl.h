@@ -39,8 +39,10 @@ struct disagreement {
  *   gpu/#INDEX/KEY, gpu/ADDRESS/KEY, gpu/~ORDER/KEY
  *                               what nvidia-smi says of a GPU, KEY as in nvml.json; ~ORDER: the nth of
  *                               outputs that do not name theirs
- *   nic/LABEL/KEY               of a NIC of a matrix: "listed", "name", "level/INDEX" of a GPU
+ *   nic/LABEL/KEY               of a NIC of a matrix: "listed", "name", "level/INDEX" of a GPU; of other
+ *                               outputs: "named", "pci", "port/NUMBER"
  *   environment/NAME            the value of a variable
+ *   cpu/KEY                     of all CPUs: "vendor_id" and others as in /proc/cpuinfo, "sockets", "hypervisor"
  *   pair/KEY/INDEX/INDEX        of two GPUs: "level", "nvlinks", "p2p-read", ...
  */
 struct claims {
@@ -65,3 +67,12 @@ struct source_entry *claims_entries(const struct claims *c, const char *prefix, 
 void claims_move(struct claims *c, const struct source_entry *e, const char *to);
 /* What matrices say of NICs; `gpus`: addresses by number, "": there is none. claims_nics.c */
 void claims_put_nics(struct claims *c, char (*gpus)[20], size_t gpu_n);
+
+/* ---- claims_words.c ---- */
+
+/* "NVLink between GPU0 and GPU1": what an answer is about; perhaps allocated in the arena. */
+const char *claims_path_words(struct arena *a, const char *path);
+/* "PIX" for a number that stands for it; "": it is not a line of text. */
+const char *claims_value_words(struct arena *a, const char *path, const char *value);
+/* What changes while a machine runs: that two outputs differ means nothing. */
+bool claims_is_momentary(const char *path);

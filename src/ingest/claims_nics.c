@@ -24,42 +24,77 @@ static const char *name_of(const struct claims *c, const char *label)
 	return e && !e->error ? e->data : label;
 }
 
-/* The text shows no address, and nothing assigns what lspci lists to these names. */
-static void stand_in(struct claims *c, const char *name, size_t i)
+/*
+ * Where a text shows the NIC's address, that one; else nothing assigns what lspci lists to its name, and a stand-in
+ * is used.
+ */
+static void put_address(struct claims *c, const char *name, size_t i)
 {
+	const char *path = arena_printf(c->arena, "nic/%s/pci", name);
+	const struct source_entry *e = source_entry_of(c->map, path, SOURCE_FILE);
 	struct pci_address a = {.domain = PCI_NO_ADDRESS, .bus = (uint8_t)i, .device = 1};
 	char address[PCI_ADDRESS_LEN];
 
 	pci_address_format(a, address);
-	claim(c, CLAIM_NOWHERE, "", "function/%s", address);
+	if (e && !e->error)
+		text_copy(address, sizeof(address), e->data, strlen(e->data));
+	else
+		claim(c, CLAIM_NOWHERE, "", "function/%s", address);
 	claim_link(c, CLAIM_NOWHERE, arena_printf(c->arena, "../../../%s", address),
 		   CLASS "/%s/device", name);
 }
 
-/* "nic/NIC0/listed": each name once; the matrices of several texts may have the same. */
+/* "nic/mlx5_0/port/1": the ports that texts name. */
+static void put_ports(struct claims *c, const char *name)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	AUTO_STRBUF struct strbuf ports = {0};
+	const char *prefix = arena_printf(c->arena, "nic/%s/port/", name);
+	const char *path = arena_printf(c->arena, CLASS "/%s/ports", name);
+	size_t n;
+
+	entries = claims_entries(c, prefix, &n);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&ports, "%s\n", entries[i].path + strlen(prefix));
+	if (!n)
+		return;
+	source_put_list(c->map, path, strbuf_str(&ports));
+	source_put_origin(c->map, path, source_origin(c->map, entries[0].path));
+}
+
+/*
+ * "nic/NIC0/listed" of a matrix, "nic/mlx5_0/named" of other outputs: each name once, as several texts may have
+ * the same.
+ */
 static size_t list_nics(struct claims *c, struct strbuf *names)
 {
 	AUTO_FREE struct source_entry *entries = NULL;
 	size_t n, count = 0;
 	const char *at = NULL;
+	bool all =
+		false; /* a matrix lists all NICs, other outputs perhaps one that was asked for */
 
 	entries = claims_entries(c, "nic/", &n);
 	for (size_t i = 0; i < n && count < CLAIMS_MAX_NICS; i++) {
 		const char *label = entries[i].path + strlen("nic/"), *slash = strchr(label, '/');
 		const char *name;
 
-		if (strcmp(slash, "/listed") != 0)
+		if (strcmp(slash, "/listed") != 0 && strcmp(slash, "/named") != 0)
 			continue;
+		all |= strcmp(slash, "/listed") == 0;
 		name = name_of(c, arena_strndup(c->arena, label, (size_t)(slash - label)));
 		if (source_entry_of(c->map, arena_printf(c->arena, CLASS "/%s/device", name),
 				    SOURCE_LINK))
 			continue;
 		at = at ? at : source_origin(c->map, entries[i].path);
-		stand_in(c, name, count++);
+		put_address(c, name, count++);
+		put_ports(c, name);
 		strbuf_printf(names, "%s\n", name);
 	}
 	if (!count)
 		return 0;
+	if (!all)
+		claim(c, CLAIM_NOWHERE, "1", "stated/some-nics");
 	source_put_list(c->map, CLASS, strbuf_str(names));
 	source_put_origin(c->map, CLASS, at);
 	return count;

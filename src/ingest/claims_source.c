@@ -9,12 +9,16 @@
 #include "base/text.h"
 #include "machine/pci.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEVICES "sys/bus/pci/devices"
+
+enum { MOST_SOCKETS = 64 };
 
 /* The GPUs by nvidia-smi's number, then those without a known number. */
 struct gpus {
@@ -400,9 +404,51 @@ static void put_environment(struct claims *c)
 	source_put_origin(c->map, "environment.txt", source_origin(c->map, entries[0].path));
 }
 
+/* As lscpu names what /sys/hypervisor or DMI would show. */
+static void put_hypervisor(struct claims *c, const struct source_entry *e)
+{
+	char *name = arena_strdup(c->arena, e->data);
+
+	for (char *s = name; *s; s++)
+		*s = (char)tolower((unsigned char)*s);
+	source_put_file(c->map, "sys/hypervisor/type", name, strlen(name));
+	source_put_origin(c->map, "sys/hypervisor/type", source_origin(c->map, e->path));
+}
+
+/* /proc/cpuinfo of one CPU, and the sockets of all. */
+static void put_cpu(struct claims *c)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	AUTO_STRBUF struct strbuf text = {0};
+	const char *origin = NULL;
+	size_t n;
+
+	entries = claims_entries(c, "cpu/", &n);
+	for (size_t i = 0; i < n; i++) {
+		const char *key = entries[i].path + strlen("cpu/");
+		uint64_t sockets;
+
+		if (strcmp(key, "hypervisor") == 0) {
+			put_hypervisor(c, &entries[i]);
+			continue;
+		}
+		origin = source_origin(c->map, entries[i].path);
+		if (strcmp(key, "sockets") != 0)
+			strbuf_printf(&text, "%s\t: %s\n", key, entries[i].data);
+		else if (text_to_u64(entries[i].data, &sockets) == 0)
+			for (uint64_t k = 0; k < sockets && k < MOST_SOCKETS; k++)
+				strbuf_printf(&text, "physical id\t: %" PRIu64 "\n", k);
+	}
+	if (!origin)
+		return;
+	source_put_file(c->map, "proc/cpuinfo", strbuf_str(&text), text.len);
+	source_put_origin(c->map, "proc/cpuinfo", origin);
+}
+
 static void drop_own(struct claims *c)
 {
-	static const char *const own[] = {"function/", "gpu/", "pair/", "nic/", "environment/"};
+	static const char *const own[] = {"function/", "gpu/",         "pair/",
+					  "nic/",      "environment/", "cpu/"};
 
 	for (size_t k = 0; k < sizeof(own) / sizeof(*own); k++) {
 		AUTO_FREE struct source_entry *entries = NULL;
@@ -428,6 +474,7 @@ struct source *claims_source(struct claims *c)
 	put_functions(c);
 	put_line_files(c);
 	put_environment(c);
+	put_cpu(c);
 	drop_own(c);
 	c->map = NULL;
 	return map;

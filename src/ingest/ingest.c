@@ -2,6 +2,7 @@
 #include "ingest/ingest.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -11,6 +12,7 @@
 #include "capture/live.h"
 #include "ingest/archive_pages.h"
 #include "ingest/kept_text.h"
+#include "ingest/part.h"
 #include "ingest/part_hosts.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
@@ -39,9 +41,12 @@ static int open_text(const char *path, struct pasted *t)
 {
 	const char *name = text_file_name(path);
 	struct pasted_text *x = pasted_begin(t);
-	int r = text_read_pieces(path, INGEST_MAX_LOG, pasted_feed, x);
+	int r = text_read_pieces(path, INGEST_MAX_TEXT, pasted_feed, x);
 
-	if (r == 0 && !pasted_end(t, name, x))
+	if (r == 0 && !pasted_fits(x))
+		r = err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
+			    INGEST_MAX_LOG >> 20);
+	else if (r == 0 && !pasted_end(t, name, x))
 		r = text_refuse(strbuf_str(&x->head), x->head.len, name,
 				"a recording or a text with outputs that onehop reads");
 	pasted_drop(x);
@@ -56,9 +61,12 @@ static int open_pages(const char *path, struct pasted *t, int refused)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
 	size_t parts = 0;
+	int r = archive_pages_add(path, t, &parts);
 
-	if (archive_pages_add(path, t, &parts) == 0 && parts)
+	if (r == 0 && parts)
 		return 0;
+	if ((r == -EFBIG || r == -E2BIG) && refused != -EFBIG)
+		return r;
 	err_say("%s", why);
 	return refused;
 }
@@ -104,7 +112,7 @@ static int open_one(const char *path, struct pasted *t, struct source **ret)
 static int has_no_hosts(const char *path, const char *host)
 {
 	return err_set(EINVAL,
-		       "%s: is a recording, which is of one machine; host %s is chosen of texts",
+		       "%s: a recording is of one machine, so --host %s has nothing to choose",
 		       path, host);
 }
 
@@ -278,12 +286,12 @@ static void read_all(struct source *s, const struct machine_request *request, st
 	source_free(tee);
 }
 
-static int record_texts(const char *const *from, size_t n, struct pasted *t,
+static int record_texts(const char *const *from, size_t n, const char *host, struct pasted *t,
 			const struct machine_request *request, struct source *map,
 			struct machine **ret)
 {
 	struct source *s = NULL;
-	int r = open_all(from, n, NULL, t, &s);
+	int r = open_all(from, n, host, t, &s);
 
 	if (r < 0)
 		return r;
@@ -299,7 +307,7 @@ static int record_texts(const char *const *from, size_t n, struct pasted *t,
 	return r;
 }
 
-int ingest_record(const char *const *from, size_t n, int pid, struct source *map,
+int ingest_record(const char *const *from, size_t n, const char *host, int pid, struct source *map,
 		  struct machine **ret)
 {
 	struct machine_request request = {.parts = MACHINE_ALL, .pid = pid};
@@ -315,8 +323,32 @@ int ingest_record(const char *const *from, size_t n, int pid, struct source *map
 		source_free(live);
 		return 0;
 	}
-	t = new_pasted(from, n, NULL);
-	r = record_texts(from, n, t, &request, map, ret);
+	t = new_pasted(from, n, host);
+	r = record_texts(from, n, host, t, &request, map, ret);
 	pasted_free(t);
 	return r;
+}
+
+/* ---- what is read ---- */
+
+/* Besides the outputs of tools, which may be anywhere in a text. */
+static const struct ingest_format whole_files[] = {
+	{"recording of onehop record", "the whole machine", "--from"},
+	{"copy of /sys and /proc", "what it has of the machine", "--from"},
+	{"archive or compressed file",
+	 "every text in it: gzip, bzip2, xz, zstd; tar, zip; nvidia-bug-report.log.gz, sosreport",
+	 "--from"},
+	{"JSON of onehop", "results of test and bench", "--observed, compare"},
+	{"JSON of nvbandwidth -j", "bandwidth of each pair and of the links to the host",
+	 "--observed, compare"},
+};
+
+bool ingest_format_at(size_t i, struct ingest_format *ret)
+{
+	if (i < ARRAY_LEN(whole_files)) {
+		*ret = whole_files[i];
+		return true;
+	}
+	ret->use = "--from";
+	return part_kind_at(i - ARRAY_LEN(whole_files), &ret->name, &ret->gives);
 }

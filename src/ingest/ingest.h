@@ -2,6 +2,7 @@
 /* Opens the arguments of --from: a recording, a copied tree, or texts. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -24,10 +25,10 @@ int ingest_hosts(const char *const *paths, size_t n, struct arena *a, struct tex
 
 /*
  * Everything that a full reading asks of them (without arguments: of the live host) goes into
- * `map`; texts go there as texts (kept_text.h). *ret is the machine, owned by the caller. 0 or a
+ * `map`; texts go there as texts (kept_text.h), of several hosts those of `host`. *ret is the machine, owned by the caller. 0 or a
  * negative errno with a sentence.
  */
-int ingest_record(const char *const *from, size_t n, int pid, struct source *map,
+int ingest_record(const char *const *from, size_t n, const char *host, int pid, struct source *map,
 		  struct machine **ret);
 
 /*
@@ -40,3 +41,13 @@ int ingest_machine(const char *const *from, size_t n, const char *host, int pid,
 /* The same, and the source that it was read from, owned by the caller: a plan asks it for files. */
 int ingest_machine_source(const char *const *from, size_t n, const char *host, int pid,
 			  unsigned parts, struct machine **ret, struct source **ret_source);
+
+/* ---- what is read ---- */
+
+struct ingest_format {
+	const char *name, *gives;
+	const char *use; /* "--from", or the commands that read it */
+};
+
+/* Format i of all that onehop reads; false: there are no more. */
+bool ingest_format_at(size_t i, struct ingest_format *ret);

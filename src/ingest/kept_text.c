@@ -97,7 +97,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 	for (const struct text_line *l = lines; l < lines + line_n; l++) {
 		const char *text;
 
-		while (p < end && l >= p->lines + p->n)
+		while (p < end && (p->elsewhere || l >= p->lines + p->n))
 			p++;
 		text = p < end && l >= p->lines
 			       ? part_line(p, l, a)

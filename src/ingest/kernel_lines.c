@@ -80,7 +80,7 @@ static bool is_separator(const struct text_line *l)
 }
 
 /* The lines of another host are another log. */
-static bool is_of_other(const struct text_line *first, const struct text_line *l)
+bool kernel_line_is_of_other(const struct text_line *first, const struct text_line *l)
 {
 	const char *a, *b;
 	size_t n = host_of_line(first, &a), k = n ? host_of_line(l, &b) : 0;
@@ -90,20 +90,22 @@ static bool is_of_other(const struct text_line *first, const struct text_line *l
 
 size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t n)
 {
-	size_t end = 1;
+	size_t end = 1, end_number;
 
 	if (!is_log_line(&lines[0]))
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if (line_is_blank(&lines[i]) || is_separator(&lines[i]))
 			continue;
-		if (!is_log_line(&lines[i]) || is_of_other(&lines[0], &lines[i]))
+		if (!is_log_line(&lines[i]) || kernel_line_is_of_other(&lines[0], &lines[i]))
 			break;
 		end = i + 1;
 	}
 	p->cut = !kernel_line_is_first(&lines[0]);
-	snprintf(p->about, sizeof(p->about), "%zu %s%s", end, text_plural(end, "line", "lines"),
-		 p->cut ? ", not from its start" : "");
+	/* One line may stand for many of a large log. */
+	end_number = lines[end - 1].number - lines[0].number + 1;
+	snprintf(p->about, sizeof(p->about), "%zu %s%s", end_number,
+		 text_plural(end_number, "line", "lines"), p->cut ? ", not from its start" : "");
 	return end;
 }
 
@@ -160,6 +162,25 @@ static void claim_resized_gpu(const struct part *p, struct claims *c, const stru
 		return;
 	if (claim_function(c, CLAIM_AT(p, l), address, name))
 		claim_nvidia(c, CLAIM_AT(p, l), name);
+}
+
+const char *kernel_line_message(const struct text_line *l)
+{
+	return kernel_log_message(line_text(l));
+}
+
+/* A line of a debug log of NCCL can have a time in front too. */
+enum kernel_line_use kernel_line_use(const struct text_line *l)
+{
+	const char *s = line_text(l);
+
+	if (is_separator(l))
+		return KERNEL_LINE_BOOT;
+	if (!is_log_line(l) || strstr(s, "NCCL"))
+		return KERNEL_LINE_NONE;
+	if (is_boot_line(l) || kernel_line_is_of_boot(l))
+		return KERNEL_LINE_BOOT;
+	return kernel_log_is_relevant(s, strlen(s)) ? KERNEL_LINE_READ : KERNEL_LINE_UNREAD;
 }
 
 /* The kernel log is about the whole machine, and only some of it is read. */

@@ -103,8 +103,11 @@ struct nccl_log {
 	size_t failure_n;
 	/* Warnings that are not failures are in `warnings`. */
 	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
+	struct nccl_log_notes shim; /* what onehop's NCCL shim says that it does, and why not */
 	/* PCIe links whose speed NCCL assumes, and those that it plans with as hardly any. */
 	struct nccl_log_notes guessed_links, slow_links;
+	/* Why the lines do not show a whole run that ended well; NULL: they do. */
+	const char *open_end;
 	size_t lines; /* of NCCL, those it could not place among them */
 };
 
@@ -142,3 +145,8 @@ struct nccl_log_counts {
 };
 
 void nccl_log_count(const struct nccl_log *l, struct nccl_log_counts *ret);
+
+/* A line of NCCL's that nothing is read from. */
+bool nccl_log_line_is_unread(const char *line);
+/* "Last error:": the line below it is a warning of NCCL's. */
+bool nccl_line_announces(const char *line);

@@ -6,6 +6,7 @@
 #include "ingest/nccl_log_impl.h"
 
 #include "base/alloc.h"
+#include "base/network.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -100,6 +101,23 @@ static const char *piece_behind(struct arena *a, const char *text, const char *k
 	return s ? arena_strndup(a, s + strlen(key), strcspn(s + strlen(key), ends)) : "";
 }
 
+/* The address after a key, which other words may follow too; NULL: none does. */
+static const char *address_behind(struct arena *a, const char *text, const char *key)
+{
+	uint8_t raw[NETWORK_ADDRESS];
+
+	for (const char *s = text; (s = strstr(s, key));) {
+		size_t n;
+
+		s += strlen(key);
+		s += strspn(s, " ");
+		n = strspn(s, "0123456789abcdefABCDEF:.");
+		if (network_parse(s, n, raw))
+			return arena_strndup(a, s, n);
+	}
+	return NULL;
+}
+
 /* "[rank3]:", "[Rank 3]", "comm 0x1 rank 3 nranks 8" */
 static int rank_of(const char *text)
 {
@@ -142,10 +160,24 @@ static void read_nccl(struct arena *a, const char *text, struct run_failure *ret
 	ret->what = r ? r->words : arena_strdup(a, text);
 }
 
+/*
+ * "..., local GID index 3, local GID ::ffff:10.0.1.5, remote GID ::ffff:10.0.2.6" of ibv_modify_qp (misc/ibvwrap.cc, 2.24);
+ * "... localGid fe80::1 remoteGidsfe80::2 hca mlx5_0" of a completion (transport/net_ib.cc, 2.19).
+ */
+static void read_gids(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const char *own = address_behind(a, text, "local GID ");
+	const char *peer = address_behind(a, text, "remote GID ");
+
+	ret->own_gid = own ? own : address_behind(a, text, "localGid ");
+	ret->peer_gid = peer ? peer : address_behind(a, text, "remoteGids");
+}
+
 /* NCCL's own sentence says more than its result code. */
 static void read_sentence(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->what = arena_strdup(a, text);
+	read_gids(a, text, ret);
 }
 
 /* Warnings that NCCL prints before it returns ncclInvalidUsage. */
@@ -214,12 +246,41 @@ static const struct mark {
 	{"imed out", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"imeout", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"ismatch", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Unable to open device", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Unable to query ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Connection closed ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"exceeded ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"nterface found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"essage truncated", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"ultiple ranks ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
+	{"ultiple Ranks ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
+	{"MNNVL (", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"async fatal event", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"oo many connections", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Driver version found is", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"XML Parse", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"XML Topology has", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"XML Graph has", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"XML Import", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Could not open XML", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Detected mixed local", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"verify NCCL_OOB_NET_IFNAME", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"has already checked in", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"has no transport for", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"incompatible devices", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"incompatible with the local", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 };
+
+/* NCCL warns that it copies a buffer that it could not register, and returns no error. */
+static bool goes_on(const char *text, enum nccl_line line)
+{
+	return line == NCCL_LINE_WARN && strstr(text, "register userbuff");
+}
 
 bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		       struct run_failure *ret)
 {
-	for (size_t i = 0; i < COUNT(marks); i++) {
+	for (size_t i = 0; i < COUNT(marks) && !goes_on(text, line); i++) {
 		if (!(marks[i].places & line) || !strstr(text, marks[i].text))
 			continue;
 		*ret = (struct run_failure){.kind = marks[i].kind,
@@ -230,6 +291,21 @@ bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		marks[i].read(a, text, ret);
 		return true;
 	}
+	return false;
+}
+
+bool nccl_line_announces(const char *line)
+{
+	const char *s = strstr(line, "Last error:");
+
+	return s && !s[strlen("Last error:") + strspn(s + strlen("Last error:"), " ")];
+}
+
+bool nccl_failure_is_in(const char *text, enum nccl_line line)
+{
+	for (size_t i = 0; i < COUNT(marks); i++)
+		if (marks[i].places & line && strstr(text, marks[i].text))
+			return true;
 	return false;
 }
 

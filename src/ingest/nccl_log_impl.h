@@ -15,5 +15,6 @@ enum nccl_line { NCCL_LINE_INFO = 1 << 0, NCCL_LINE_WARN = 1 << 1, NCCL_LINE_OTH
 /* Whether the text shows how a run failed. */
 bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		       struct run_failure *ret);
+bool nccl_failure_is_in(const char *text, enum nccl_line line);
 /* Whether a text without NCCL lines shows how a run with NCCL failed. */
 bool nccl_failure_recognise(const char *text, size_t size);

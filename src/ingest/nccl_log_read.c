@@ -619,6 +619,41 @@ static void read_other(struct parser *p, const char *text, unsigned line)
 		add_failure(p, f, member_of_rank(p, f.rank), line);
 }
 
+/* PyTorch's errors end with "Last error:" and the warning of NCCL's that led to them, which replaces them. */
+static bool read_last_error(struct parser *p, const char *text, unsigned line)
+{
+	enum { NEAR = 8 }; /* lines of one error */
+	struct nccl_log *l = p->l;
+	struct run_failure f;
+
+	if (!nccl_failure_read(l->arena, text, NCCL_LINE_WARN, &f))
+		return false;
+	while (l->failure_n) {
+		const struct nccl_log_failure *last = &l->failures[l->failure_n - 1];
+
+		if (last->failure.kind != RUN_NCCL_ERROR || last->failure.code <= 0 ||
+		    last->line + NEAR < line || last->line > line)
+			break;
+		f.rank = last->failure.rank >= 0 ? last->failure.rank : f.rank;
+		l->failure_n--;
+	}
+	add_failure(p, f, member_of_rank(p, f.rank), line);
+	return true;
+}
+
+static void read_others(struct parser *p, const struct text_line *lines, size_t n)
+{
+	bool last_error = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!*lines[i].text)
+			continue;
+		if (!last_error || !read_last_error(p, lines[i].text, lines[i].number))
+			read_other(p, lines[i].text, lines[i].number);
+		last_error = nccl_line_announces(lines[i].text);
+	}
+}
+
 /* The table of nccl-tests that the log holds. */
 static void add_wrong_results(struct parser *p, const char *text, size_t size)
 {
@@ -737,6 +772,17 @@ static int read_graph(struct parser *p, const struct record *r)
 		       : 0;
 }
 
+/* "onehop: comm 0x55d0 rank 0 nranks 2: takes over ...": ranks write the same, so it is kept once, without the rank. */
+static int read_shim(struct parser *p, const struct record *r)
+{
+	const char *rest = strstr(r->text, ": ") + 2, *end;
+	struct record said = *r;
+
+	end = text_starts_with(rest, "comm ") ? strstr(rest, ": ") : NULL;
+	said.text = (char *)(end ? end + 2 : rest);
+	return r->warn ? 0 : add_note(p, &p->l->shim, &said); /* warnings are among NCCL's */
+}
+
 /* Messages by their start or by a text that they contain; a note goes where `notes` says. */
 #define NOTES(member) offsetof(struct nccl_log, member)
 static const struct message {
@@ -745,6 +791,7 @@ static const struct message {
 	size_t notes;
 	int (*read)(struct parser *p, const struct record *r); /* NULL: a note */
 } messages[] = {
+	{"onehop: ", true, 0, read_shim},
 	{"Channel ", true, 0, read_channel},
 	{"Check P2P Type ", true, 0, read_check},
 	{" set by environment to ", false, 0, read_setting},
@@ -763,6 +810,29 @@ static const struct message {
 	{"in dictionary, falling back to 60", false, NOTES(guessed_links), NULL},
 	{"+ PCI[", true, 0, read_graph},
 };
+
+static bool is_read(const char *text)
+{
+	for (size_t i = 0; i < sizeof(messages) / sizeof(*messages); i++) {
+		const char *s = strstr(text, messages[i].text);
+
+		if (s && (s == text || !messages[i].at_start))
+			return true;
+	}
+	return is_member_line(text) || nccl_failure_is_in(text, NCCL_LINE_INFO);
+}
+
+bool nccl_log_line_is_unread(const char *line)
+{
+	static const char mark[] = "NCCL INFO ";
+	const char *text = strstr(line, mark);
+
+	if (!text)
+		return false;
+	text += strlen(mark);
+	/* Lines of several ranks may have been written into each other. */
+	return !strstr(text, "NCCL ") && !strstr(line, "NCCL WARN ") && !is_read(text);
+}
 
 static bool read_failure(struct parser *p, const struct record *r)
 {
@@ -885,6 +955,44 @@ static void fill_pairs(struct parser *p)
 		l->pairs[i].transports = l->pairs[i].transports ? l->pairs[i].transports : "";
 }
 
+/* ---- the end ---- */
+
+static size_t count_records(const struct parser *p, const char *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->record_n; i++)
+		n += strstr(p->records[i].text, text) != NULL;
+	return n;
+}
+
+/* nccl-tests prints it last, and not after an error. */
+static bool ends_table(const struct text_line *others, size_t n)
+{
+	for (size_t i = n; i > 0; i--)
+		if (strstr(others[i - 1].text, "# Avg bus bandwidth"))
+			return true;
+	return false;
+}
+
+/*
+ * A log without an error may be of a run without one, or have lost that line: only a log that begins where
+ * NCCL begins, and in which each rank that joined a communicator left it, tells them apart.
+ */
+static const char *open_end(const struct parser *p, const struct text_line *others, size_t n)
+{
+	size_t joined = count_records(p, "Init COMPLETE");
+	size_t left = count_records(p, "Destroy COMPLETE");
+
+	if (!*p->l->version)
+		return "begins after NCCL's start";
+	if (ends_table(others, n) || (left && left >= joined))
+		return NULL;
+	return left ? arena_printf(p->l->arena, "ends before %zu of %zu ranks left NCCL",
+				   joined - left, joined)
+		    : "ends before a rank left NCCL";
+}
+
 /* ---- the whole ---- */
 
 int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
@@ -908,8 +1016,8 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 		r = read_message(&p, &p.records[i]);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < other_n; i++)
-		read_other(&p, lines[i].text, lines[i].number);
+	read_others(&p, lines, other_n);
+	l->open_end = open_end(&p, lines, other_n);
 	l->lines = p.record_n;
 	l->communicators = p.comm_n;
 	for (size_t i = 0; i < p.comm_n; i++)

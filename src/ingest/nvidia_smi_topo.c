@@ -52,6 +52,14 @@ static int level_of(const char *word)
 	return -1;
 }
 
+const char *smi_level_word(int64_t level)
+{
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+		if (levels[i].level == level)
+			return levels[i].word;
+	return "?";
+}
+
 /* "NV12": 12; 0: another word. */
 static unsigned links_of(const char *word)
 {

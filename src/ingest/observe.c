@@ -216,6 +216,10 @@ static int add_failures(const struct nccl_log *l, struct machine *m, const int *
 		o->failure.what = arena_strdup(m->arena, x->failure.what);
 		if (x->failure.where)
 			o->failure.where = arena_strdup(m->arena, x->failure.where);
+		if (x->failure.own_gid)
+			o->failure.own_gid = arena_strdup(m->arena, x->failure.own_gid);
+		if (x->failure.peer_gid)
+			o->failure.peer_gid = arena_strdup(m->arena, x->failure.peer_gid);
 	}
 	return (int)(m->observed_n - first);
 }
@@ -323,6 +327,16 @@ static void take_version(const struct nccl_log *l, struct machine *m)
 	m->nccl.version = fact_int(l->version_number, from);
 }
 
+/* Of several logs each must show its end. */
+static void take_end(const struct nccl_log *l, struct machine *m)
+{
+	if (l->open_end)
+		m->nccl.ended =
+			fact_int_unknown(arena_printf(m->arena, "%s %s", l->name, l->open_end));
+	else if (!m->nccl.ended.from)
+		m->nccl.ended = fact_int(1, arena_strdup(m->arena, l->name));
+}
+
 /*
  * The settings that NCCL used in that run, including its conf files, override those of this
  * environment.
@@ -387,6 +401,7 @@ int nccl_log_observe_host(const struct nccl_log *l, const char *host, struct mac
 	n += add_links(l, &l->slow_links, MESSAGE_LINK_PLANNED, m);
 	for (; first < m->observed_n; first++)
 		m->observed[first].run.tool = "NCCL";
+	take_end(l, m);
 	if (one) {
 		take_version(l, m);
 		take_settings(l, m);

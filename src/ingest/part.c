@@ -2,6 +2,7 @@
 #include "ingest/part.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "ingest/part_kinds.h"
 
@@ -13,45 +14,94 @@
  * contain the table of its run.
  */
 static const struct part_kind part_kinds[] = {
-	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF"},
-	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-"},
-	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2"},
-	{"nvidia-smi -q", smi_query_match, smi_query_decode, PART_STATES},
-	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES, .first = "GN"},
-	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES, .first = "GN"},
-	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G"},
+	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF",
+	 .gives =
+		 "PCI functions with ids, BARs, bridge windows, links, ACS, Resizable BAR, NUMA node, IOMMU group, driver; -v, -vv, -vvv, -n, -nn, -D and -x to -xxxx in any combination"},
+	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-",
+	 .gives = "the bridges above each function; -tv and -tn too"},
+	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2",
+	 .gives = "GPUs with number, address, model and memory; versions of driver and CUDA"},
+	{"nvidia-smi -q", smi_query_match, smi_query_decode, PART_STATES,
+	 .gives =
+		 "the same, BAR1, PCIe link, MIG, compute mode, display, fabric; whole, or sections of memory"},
+	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES, .first = "GN",
+	 .gives =
+		 "distance and NVLinks of each pair of GPUs, NUMA nodes; NICs by the names of its legend, and their distance to each GPU"},
+	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES, .first = "GN",
+	 .gives =
+		 "the driver's answer for each pair of GPUs; the output does not name the capability (r, w, n, a, p), so keep the command above it"},
+	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G",
+	 .gives = "models; which NVLinks are up (nvlink -s)"},
 	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,
-	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep},
-	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES},
+	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep,
+	 .keeps_some = true,
+	 .gives =
+		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms"},
+	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .gives = "kernel parameters"},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,
-	 .first = "N"},
+	 .first = "N", .gives = "the driver's version, and whether its modules are the open ones"},
 	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES,
-	 .first = "RE"},
+	 .first = "RE", .gives = "the driver's options"},
 	{"/proc/driver/nvidia/gpus/*/information", gpu_information_match, gpu_information_decode,
-	 PART_STATES, .first = "M"},
-	{"lsmod", lsmod_match, lsmod_decode, PART_STATES},
+	 PART_STATES, .first = "M", .gives = "GPUs with address and model"},
+	{"lsmod", lsmod_match, lsmod_decode, PART_STATES, .gives = "loaded modules"},
 	{"lsmod, empty", lsmod_none_match, NULL, PART_STATES, .observe = lsmod_none_observe,
-	 .prompt_below = true},
-	{"modinfo", modinfo_match, modinfo_decode, PART_STATES, .first = "f"},
-	{"uname -a", uname_match, uname_decode, PART_STATES, .host = uname_host, .first = "L"},
+	 .prompt_below = true, .gives = "that a command searched for a module and found none"},
+	{"modinfo", modinfo_match, modinfo_decode, PART_STATES, .first = "f",
+	 .gives = "modules on disk"},
+	{"uname -a", uname_match, uname_decode, PART_STATES, .host = uname_host, .first = "L",
+	 .gives = "the kernel; also /proc/version"},
+	{"lscpu", lscpu_match, lscpu_decode, PART_STATES, .first = "ACOVBMTSFHLN",
+	 .gives = "model of the CPU, sockets, hypervisor; in English"},
 	{"environment variables", environment_match, environment_decode, PART_STATES,
-	 .first = "NCUVTeds-"},
+	 .first = "NCUVTeds-",
+	 .gives = "variables of NCCL, CUDA and other libraries, NAME=VALUE, also after export"},
 	{"command with variables", launch_match, launch_decode, PART_STATES,
-	 .observe = launch_observe, .keep = launch_keep},
+	 .observe = launch_observe, .keep = launch_keep,
+	 .gives =
+		 "variables that docker run -e, podman, apptainer --env, kubectl, mpirun -x and srun --export set; nothing else of these lines is kept"},
 	{"variables of a container", manifest_match, manifest_decode, PART_STATES,
-	 .first = "NCUOGT-"},
+	 .first = "NCUOGT-", .gives = "NAME: VALUE of compose, kubectl describe and env: of a pod"},
 	{"topology of NCCL", nccl_topology_match, nccl_topology_decode, PART_STATES, .first = "<",
-	 .keep = nccl_topology_keep},
+	 .keep = nccl_topology_keep,
+	 .gives =
+		 "of a dump of NCCL_TOPO_DUMP_FILE: GPUs and NICs with their ids, and the links that NCCL plans with; of the file of NCCL_TOPO_FILE: what it says, compared with the machine"},
+	{"ibstat", ibstat_match, ibstat_decode, PART_STATES, .first = "C", .keep = ibstat_keep,
+	 .gives = "NICs, and state, rate and link layer of their ports"},
+	{"ibstatus", ibstatus_match, ibstatus_decode, PART_STATES, .first = "I",
+	 .keep = ibstat_keep, .gives = "the same"},
+	{"ibv_devinfo", ibv_devinfo_match, ibv_devinfo_decode, PART_STATES, .first = "h",
+	 .keep = ibv_devinfo_keep, .gives = "the same, and with -v the GIDs"},
+	{"rdma link", rdma_link_match, rdma_link_decode, PART_STATES, .first = "l",
+	 .gives = "the state of ports"},
+	{"ibdev2netdev", ibdev2netdev_match, ibdev2netdev_decode, PART_STATES,
+	 .gives = "NICs; with -v their addresses"},
+	{"show_gids", show_gids_match, show_gids_decode, PART_STATES, .first = "D",
+	 .gives = "the GIDs of RoCE ports"},
+	{"ofed_info", ofed_info_match, ofed_info_decode, PART_STATES, .first = "MO",
+	 .gives = "the OFED or DOCA that is installed"},
 	{"rmmod or modprobe", kmod_match, NULL, PART_STATES, .observe = kmod_observe,
-	 .first = "rmi"},
-	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+"},
+	 .first = "rmi",
+	 .gives = "modules that are in use, not signed, or built for another kernel"},
+	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+",
+	 .gives = "tests of dcgmi diag that failed; NVLinks that dcgmi health reports as down"},
 	{"simpleP2P", simple_p2p_match, NULL, PART_STATES, .observe = simple_p2p_observe,
-	 .first = "["},
-	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES},
-	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES, .first = "#"},
-	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG},
-	{"fabric manager", fabric_match, NULL, PART_STATES, .observe = fabric_observe},
-	{"error of a run", run_error_match, NULL, PART_LOG},
+	 .first = "[", .gives = "copies that returned wrong data"},
+	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES,
+	 .gives = "peer access, bandwidth and latency of each pair, as with --observed"},
+	{"P2P cache of vLLM", vllm_cache_match, NULL, PART_FIGURES, .first = "\"{",
+	 .gives =
+		 "whether vLLM's own test saw bytes arrive, of each ordered pair, as with --observed"},
+	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES, .first = "#",
+	 .gives = "bandwidth of each size, wrong results, as with --observed"},
+	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG,
+	 .gives =
+		 "how NCCL connected the GPUs, and why; its settings and warnings, as with --observed"},
+	{"fabric manager", fabric_match, NULL, PART_STATES, .observe = fabric_observe,
+	 .gives =
+		 "that it did not start, or found no NVSwitch; from its log, the journal or systemctl status"},
+	{"error of a run", run_error_match, NULL, PART_LOG,
+	 .gives = "errors of PyTorch, NCCL, CUDA and MPI that ended a run"},
 	{0},
 };
 
@@ -100,6 +150,15 @@ const char *line_value(const struct text_line *l, const char *key)
 	s += n;
 	s += strspn(s, " ");
 	return *s == ':' ? s + 1 + strspn(s + 1, " ") : NULL;
+}
+
+bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives)
+{
+	if (i >= ARRAY_LEN(part_kinds) - 1)
+		return false;
+	*ret_name = part_kinds[i].name;
+	*ret_gives = part_kinds[i].gives;
+	return true;
 }
 
 /* ---- finding them ---- */
@@ -156,6 +215,20 @@ static bool match(struct part *p, const struct text_line *lines, size_t n)
 	return false;
 }
 
+/* No output begins with less. */
+static bool is_short(const struct text_line *l)
+{
+	const char *s = line_text(l);
+
+	return !s[0] || !s[1] || !s[2];
+}
+
+void parts_peel(struct text_line *lines, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		peel_quote(&lines[i]);
+}
+
 struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
 			size_t *ret_n)
 {
@@ -163,8 +236,7 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 	size_t used = 0;
 
 	*ret_n = 0;
-	for (size_t i = 0; i < n; i++)
-		peel_quote(&lines[i]);
+	parts_peel(lines, n);
 	for (size_t i = 0; i < n;) {
 		const struct text_line *above = command_above(lines, i, used);
 		struct part p = {
@@ -173,7 +245,7 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 			.command_line = above,
 		};
 
-		if (line_is_blank(&lines[i]) || !match(&p, lines + i, n - i)) {
+		if (is_short(&lines[i]) || !match(&p, lines + i, n - i)) {
 			i++;
 			continue;
 		}

@@ -51,11 +51,18 @@ struct part_kind {
 	bool prompt_below;
 	/* What a recording keeps of a line, perhaps in the arena; NULL: all of it. */
 	const char *(*keep)(const struct part *p, const struct text_line *l, struct arena *a);
+	bool keeps_some;   /* of a large text, not all lines that matter are kept */
+	const char *gives; /* what is read from it, for --formats */
 };
 
+/* Takes away the marks of quotations, as parts_find does first. */
+void parts_peel(struct text_line *lines, size_t n);
 /* Finds the parts of a text of n lines, in their order. The array is allocated in the arena. */
 struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
 			size_t *ret_n);
+
+/* The name of kind i, and what is read from it; false: there are no more. */
+bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives);
 
 /* ---- for the kinds ---- */
 

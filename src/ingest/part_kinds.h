@@ -8,22 +8,37 @@
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
 	void name##_decode(const struct part *p, struct claims *c)
 
-PART_KIND(lspci);        /* lspci.c */
-PART_KIND(lspci_tree);   /* lspci_tree.c */
-PART_KIND(smi_table);    /* nvidia_smi.c */
-PART_KIND(smi_list);     /* nvidia_smi.c */
-PART_KIND(smi_query);    /* nvidia_smi_query.c */
-PART_KIND(smi_topo);     /* nvidia_smi_topo.c */
-PART_KIND(smi_p2p);      /* nvidia_smi_topo.c */
+PART_KIND(lspci);      /* lspci.c */
+PART_KIND(lspci_tree); /* lspci_tree.c */
+PART_KIND(smi_table);  /* nvidia_smi.c */
+PART_KIND(smi_list);   /* nvidia_smi.c */
+PART_KIND(smi_query);  /* nvidia_smi_query.c */
+PART_KIND(smi_topo);   /* nvidia_smi_topo.c */
+PART_KIND(smi_p2p);    /* nvidia_smi_topo.c */
+/* A level of NVML as the matrix of topo -m has it; "?": no such level. */
+const char *smi_level_word(int64_t level);
 PART_KIND(kernel_lines); /* kernel_lines.c */
 const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a);
 bool kernel_lines_host(const struct part *p, char *buf, size_t size);
 void kernel_lines_observe(const struct part *p, struct machine *m); /* kernel_boots.c */
+/* What the kernel log is read for. */
+enum kernel_line_use {
+	KERNEL_LINE_NONE, /* it is not of the kernel log */
+	KERNEL_LINE_UNREAD,
+	KERNEL_LINE_READ,
+	KERNEL_LINE_BOOT, /* a boot begins with it, or it tells a boot from others */
+};
+enum kernel_line_use kernel_line_use(const struct text_line *l);
+/* The message, without its time. */
+const char *kernel_line_message(const struct text_line *l);
+/* Both name their host, and it is not the same. */
+bool kernel_line_is_of_other(const struct text_line *a, const struct text_line *b);
 /* "Linux version ...": a boot begins. */
 bool kernel_line_is_first(const struct text_line *l);
 /* Whether it tells a boot from others. */
 bool kernel_line_is_of_boot(const struct text_line *l);
 bool uname_host(const struct part *p, char *buf, size_t size);
+PART_KIND(lscpu);   /* lscpu.c */
 PART_KIND(cmdline); /* host_files.c: */
 PART_KIND(driver_version);
 PART_KIND(driver_params);
@@ -41,6 +56,17 @@ PART_KIND(nccl_topology); /* nccl_topology_text.c */
 const char *nccl_topology_keep(const struct part *p, const struct text_line *l, struct arena *a);
 void launch_observe(const struct part *p, struct machine *m);
 
+/* rdma_texts.c: */
+PART_KIND(ibstat);
+const char *ibstat_keep(const struct part *p, const struct text_line *l, struct arena *a);
+PART_KIND(ibstatus);
+PART_KIND(ibv_devinfo);
+const char *ibv_devinfo_keep(const struct part *p, const struct text_line *l, struct arena *a);
+PART_KIND(rdma_link);
+PART_KIND(ibdev2netdev);
+PART_KIND(show_gids);
+PART_KIND(ofed_info);
+
 /* tool_messages.c: */
 #define MESSAGE_KIND(name)                                                                         \
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
@@ -51,6 +77,7 @@ MESSAGE_KIND(dcgm);
 MESSAGE_KIND(simple_p2p);
 
 /* run_lines.c: what the readers of logs and results decode */
+size_t vllm_cache_match(struct part *p, const struct text_line *lines, size_t n);
 size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_tests_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n);

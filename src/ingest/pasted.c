@@ -32,6 +32,7 @@ struct page {
 	struct nccl_log *log;
 	struct figures *figures;
 	const char *log_trouble, *figures_trouble; /* why; NULL: there is none */
+	const struct text_reducer *reducer;
 };
 
 struct pasted {
@@ -39,6 +40,7 @@ struct pasted {
 	struct claims *claims;
 	struct page *pages;
 	size_t page_n;
+	struct pasted_text *begun;
 	const char *host; /* the one that is read; NULL: all parts are of one */
 };
 
@@ -59,6 +61,8 @@ void pasted_free(struct pasted *t)
 		nccl_log_free(t->pages[i].log);
 		figures_free(t->pages[i].figures);
 	}
+	for (struct pasted_text *x = t->begun; x; x = x->next)
+		text_reduce_free(&x->lines);
 	claims_free(t->claims);
 	arena_free(t->arena);
 	free(t);
@@ -126,6 +130,9 @@ static void read_log(struct pasted *t, struct page *page)
 	if (!has(page, is_log))
 		return;
 	add_lines(&text, page, is_log);
+	/* NCCL's version alone is not a log. */
+	if (!nccl_log_recognise(text.text, text.len))
+		return;
 	if (nccl_log_parse(text.text, text.len, page->name, &page->log) < 0)
 		page->log_trouble = arena_strdup(t->arena, err_msg());
 }
@@ -189,7 +196,7 @@ static void claim_measured(struct pasted *t, const struct page *page)
 
 		if (g->pci && claim_function(t->claims, at, g->pci, name)) {
 			claim_nvidia(t->claims, at, name);
-			if (g->name && strchr(g->name, ' '))
+			if (g->name)
 				claim(t->claims, at, g->name, "gpu/%s/model", name);
 		} else if (!claims_has_addresses(t->claims)) {
 			g->nvml_index = (int)i;
@@ -204,7 +211,9 @@ struct pasted_text *pasted_begin(struct pasted *t)
 {
 	struct pasted_text *x = arena_alloc(t->arena, 1, sizeof(*x));
 
-	x->split = (struct text_splitter){.arena = t->arena, .drop_encoded = true};
+	x->lines = text_reducer(t->arena);
+	x->next = t->begun;
+	t->begun = x;
 	return x;
 }
 
@@ -214,24 +223,38 @@ void pasted_feed(void *to, const char *data, size_t n)
 
 	if (x->head.len < PASTED_HEAD)
 		strbuf_add(&x->head, data, n < PASTED_HEAD ? n : PASTED_HEAD);
-	text_split_add(&x->split, data, n);
+	if (pasted_fits(x))
+		text_reduce_add(&x->lines, data, n);
+}
+
+bool pasted_fits(const struct pasted_text *x)
+{
+	return text_reduce_size(&x->lines) < INGEST_MAX_LOG;
 }
 
 void pasted_drop(struct pasted_text *x)
 {
-	text_split_end(&x->split);
 	strbuf_done(&x->head);
+}
+
+/* What a log lacks here may have been in its lines that were not kept. */
+static void mark_lost(struct page *page)
+{
+	for (size_t i = 0; page->reducer->lost && i < page->part_n; i++)
+		page->parts[i].cut |= page->parts[i].kind->keeps_some;
 }
 
 size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
 {
 	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
 
-	text_split_end(&x->split);
+	text_reduce_end(&x->lines);
 	page->name = arena_strdup(t->arena, name);
-	page->lines = x->split.lines;
-	page->line_n = x->split.n;
-	page->parts = parts_find(t->arena, page->name, x->split.lines, page->line_n, &page->part_n);
+	page->reducer = &x->lines;
+	page->lines = x->lines.lines;
+	page->line_n = x->lines.n;
+	page->parts = parts_find(t->arena, page->name, x->lines.lines, page->line_n, &page->part_n);
+	mark_lost(page);
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
@@ -332,7 +355,7 @@ static int refuse_hosts(const struct pasted *t, const struct text_hosts *hosts)
 			   "outputs of several machines: %s; nothing shows which of them printed "
 			   "%s (%s:%u); give the outputs of one",
 			   strbuf_str(&list), p->kind->name, p->file, p->lines[0].number)
-		 : err_set(EXDEV, "outputs of several machines: %s; give the outputs of one",
+		 : err_set(EXDEV, "outputs of several machines: %s; choose one with --host NAME",
 			   strbuf_str(&list));
 }
 
@@ -437,6 +460,10 @@ static void add_trouble(struct machine *m, const char *where, const char *what)
 
 static void observe(const struct page *page, const char *host, struct machine *m)
 {
+	if (page->reducer->lost)
+		add_trouble(
+			m, page->name,
+			"has more lines about GPUs in its kernel log than are kept; what the rest says is unknown");
 	if (page->log_trouble)
 		add_trouble(m, page->name, page->log_trouble);
 	if (page->figures_trouble)
@@ -468,9 +495,15 @@ static void list_part(struct machine *m, const char *file, const char *name, con
 	};
 }
 
-static const char *about_part(const struct machine *m, const struct part *p)
+static const char *about_part(const struct page *page, const struct machine *m,
+			      const struct part *p)
 {
-	return p->elsewhere ? arena_printf(m->arena, "of host %s, not used", p->host) : p->about;
+	if (p->elsewhere)
+		return arena_printf(m->arena, "of host %s, not used", p->host);
+	return p->kind->keeps_some && page->reducer->repeated
+		       ? arena_printf(m->arena, "%s; %zu repeated lines of this file left out",
+				      p->about, page->reducer->repeated)
+		       : p->about;
 }
 
 static void list_parts(const struct page *page, struct machine *m)
@@ -483,7 +516,8 @@ static void list_parts(const struct page *page, struct machine *m)
 
 		if (first > next)
 			list_part(m, page->name, NULL, "", next, first - 1, false);
-		list_part(m, page->name, p->kind->name, about_part(m, p), first, last, p->cut);
+		list_part(m, page->name, p->kind->name, about_part(page, m, p), first, last,
+			  p->cut);
 		next = last + 1;
 	}
 	if (page->line_n && next <= page->lines[page->line_n - 1].number)

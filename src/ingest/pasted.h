@@ -2,7 +2,7 @@
 /* Pasted texts as one machine: outputs of tools anywhere in the texts. */
 #pragma once
 
-#include "ingest/text.h"
+#include "ingest/text_reduce.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,13 +19,16 @@ struct pasted *pasted_new(const char *name);
 void pasted_free(struct pasted *t); /* NULL is fine */
 /* A text that is read in pieces; only its lines are kept, and its first bytes. */
 struct pasted_text {
-	struct text_splitter split;
-	struct strbuf head; /* what it seems to be, if it has no known part */
+	struct text_reducer lines;
+	struct strbuf head;       /* what it seems to be, if it has no known part */
+	struct pasted_text *next; /* all that were begun */
 };
 
 enum { PASTED_HEAD = 1 << 16 };
 
 struct pasted_text *pasted_begin(struct pasted *t);
+/* False: it holds more than INGEST_MAX_LOG of what is read, and no more of it is taken. */
+bool pasted_fits(const struct pasted_text *x);
 /* The next piece; a text_sink, `to` being the text. */
 void pasted_feed(void *to, const char *data, size_t n);
 /* Adds the text's parts; `name` is for messages. Returns the number of known parts. */

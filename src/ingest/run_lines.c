@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/p2p_test.h"
+#include "ingest/vllm_cache.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -56,6 +57,22 @@ size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n)
 			break;
 		end = i + 1;
 	}
+	return end;
+}
+
+/* ---- vLLM ---- */
+
+/* Lines of the file, or all of it in one line. */
+size_t vllm_cache_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+	size_t end = 0;
+
+	(void)p;
+	if (*s == '{')
+		return vllm_cache_begins(s + 1) ? 1 : 0;
+	while (end < n && vllm_cache_begins(line_text(&lines[end])))
+		end++;
 	return end;
 }
 
@@ -114,6 +131,7 @@ size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n)
 size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	(void)p;
-	(void)n;
+	if (n > 1 && nccl_line_announces(lines[0].text) && !line_is_blank(&lines[1]))
+		return 2;
 	return nccl_log_recognise(lines[0].text, strlen(lines[0].text)) ? 1 : 0;
 }

@@ -6,19 +6,25 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/nccl_log.h"
 #include "ingest/nccl_tests.h"
 #include "ingest/p2p_test.h"
 #include "ingest/pasted.h"
 #include "ingest/result_json.h"
+#include "ingest/vllm_cache.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A log may hold the table of the run that wrote it, so the table comes first. */
 const struct text_kind text_kinds[] = {
+	{"vLLM's cache of peer access", "onehop compare", vllm_cache_recognise, vllm_cache_parse},
 	{"JSON", "onehop compare", result_json_recognise, result_json_parse},
 	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise,
 	 p2p_test_parse},
@@ -50,7 +56,10 @@ static int read_fd(int fd, const char *path, size_t max, text_sink sink, void *t
 	while ((n = read(fd, buf, sizeof(buf))) > 0) {
 		size += (size_t)n;
 		if (size > max)
-			return err_set(EFBIG, "%s: is larger than %zu MiB", path, max >> 20);
+			return err_set(EFBIG, "%s: is larger than %zu MiB%s", path, max >> 20,
+				       max >= SOURCE_MAX_FILE && max < INGEST_MAX_TEXT
+					       ? "; onehop check --from reads texts of up to 2 GiB"
+					       : "");
 		sink(to, buf, (size_t)n);
 	}
 	return n < 0 ? file_unreadable(errno, path) : 0;
@@ -71,14 +80,75 @@ const char *text_file_name(const char *path)
 	return is_standard_input(path) ? "standard input" : path;
 }
 
-/* Standard input can be read only once, but diagnosis and plan both need its content. */
+/* A file without a name, and so without an end; -1: there is no room for one. */
+static int open_spool(void)
+{
+	const char *folder = getenv("TMPDIR");
+
+	return open(folder && *folder == '/' ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC,
+		    0600);
+}
+
+/* Standard input that is read again: some commands read it for the diagnosis and for the plan. */
+struct kept_input {
+	int fd;             /* -1: it is in memory */
+	struct strbuf text; /* of which no more than INGEST_MAX_LOG */
+	bool complete;
+};
+
+struct input_copy {
+	struct kept_input *kept;
+	text_sink sink;
+	void *to;
+	bool failed;
+};
+
+static bool spool(int fd, const char *data, size_t n)
+{
+	while (n) {
+		ssize_t k = write(fd, data, n);
+
+		if (k <= 0)
+			return false;
+		data += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+static void copy_piece(void *to, const char *data, size_t n)
+{
+	struct input_copy *c = to;
+
+	if (c->kept->fd >= 0)
+		c->failed |= !spool(c->kept->fd, data, n);
+	else if (c->kept->text.len + n <= INGEST_MAX_LOG)
+		strbuf_add(&c->kept->text, data, n);
+	else
+		c->failed = true;
+	c->sink(c->to, data, n);
+}
+
 static int read_standard_input(size_t max, text_sink sink, void *to)
 {
-	static struct strbuf kept;
-	int r = read_fd(STDIN_FILENO, text_file_name("-"), max, add_to_strbuf, &kept);
+	static struct kept_input kept;
+	struct input_copy copy = {.kept = &kept, .sink = sink, .to = to};
+	int r;
 
-	if (r == 0)
-		sink(to, strbuf_str(&kept), kept.len);
+	if (kept.complete && kept.fd < 0) {
+		sink(to, strbuf_str(&kept.text), kept.text.len);
+		return 0;
+	}
+	if (kept.complete) {
+		if (lseek(kept.fd, 0, SEEK_SET) < 0)
+			return file_unreadable(errno, text_file_name("-"));
+		return read_fd(kept.fd, text_file_name("-"), max, sink, to);
+	}
+	kept.fd = open_spool();
+	r = read_fd(STDIN_FILENO, text_file_name("-"), max, copy_piece, &copy);
+	if (r == 0 && copy.failed)
+		r = err_set(EFBIG, "%s: is too large to be kept", text_file_name("-"));
+	kept.complete = r == 0;
 	return r;
 }
 
@@ -194,11 +264,22 @@ static void add_encoded(struct text_splitter *s)
 	push_line(s, s->encoded);
 }
 
+/* Of a run of empty lines two are kept; a text that is given line by line has one for each line of others. */
+static bool add_empty(struct text_splitter *s)
+{
+	if (!s->squeeze || s->n < 2 || *s->lines[s->n - 1].text || *s->lines[s->n - 2].text)
+		return false;
+	s->lines[s->n - 1].number = s->number;
+	return true;
+}
+
 static void add_line(struct text_splitter *s, const char *line, size_t n)
 {
 	char *end;
 
 	s->number++;
+	if (!n && add_empty(s))
+		return;
 	if (s->drop_encoded && is_encoded(line, n)) {
 		add_encoded(s);
 		return;
@@ -239,7 +320,7 @@ void text_split_end(struct text_splitter *s)
 
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)
 {
-	struct text_splitter s = {.arena = arena};
+	struct text_splitter s = {.arena = arena, .squeeze = true};
 
 	text_split_add(&s, text, size);
 	text_split_end(&s);

@@ -11,8 +11,10 @@ struct arena;
 struct figures;
 struct source;
 
-/* Logs of large jobs are large; a larger file was probably given by mistake. */
+/* What of a text may be held; a larger file was probably given by mistake. */
 #define INGEST_MAX_LOG (256u << 20)
+/* A text that is read in pieces, and what archives hold. */
+#define INGEST_MAX_TEXT ((size_t)2 << 30)
 
 /* Takes the next piece of a text. */
 typedef void (*text_sink)(void *to, const char *data, size_t n);
@@ -35,6 +37,7 @@ struct text_line {
 struct text_splitter {
 	struct arena *arena; /* of the lines and their texts */
 	bool drop_encoded;
+	bool squeeze; /* runs of empty lines become two */
 	struct text_line *lines;
 	size_t n;
 	unsigned number; /* of the last line */

@@ -8,8 +8,25 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
-#define LIBRARY "libarchive.so.13"
+#ifdef ONEHOP_LINKED_ARCHIVE
+/* Takes the place of libarchive's, which would need libxml2 and ICU linked in for a format that is not used here. */
+int archive_write_set_format_xar(struct archive *a)
+{
+	archive_set_error(a, ENOSYS, "xar archives are not written");
+	return ARCHIVE_FATAL;
+}
+
+int archive_api_load(struct archive_api *ret)
+{
+#define ARCHIVE_LINKED(member, symbol) .member = symbol,
+	*ret = (struct archive_api){ARCHIVE_SYMBOLS(ARCHIVE_LINKED)};
+	return 0;
+}
+#else
+
+#define LIBRARY                     "libarchive.so.13"
 
 int archive_api_load(struct archive_api *ret)
 {
@@ -22,4 +39,52 @@ int archive_api_load(struct archive_api *ret)
 		return r;
 	why = xstrdup(err_msg());
 	return err_set(ENOENT, "archives need libarchive, which cannot be loaded: %s", why);
+}
+#endif
+
+/* ---- limits ---- */
+
+/*
+ * A kernel log that is flooded with one error is 17 times its gzip file and 29 times its xz file. What is below `always`
+ * is read quickly, however it is packed.
+ */
+enum { MOST_TIMES = 50 };
+static const size_t always = (size_t)32 << 20, never = (size_t)2 << 30;
+
+struct archive_budget archive_budget(const char *path, int fd)
+{
+	struct stat st;
+	size_t packed = fstat(fd, &st) == 0 && st.st_size > 0 ? (size_t)st.st_size : 0;
+	size_t total = packed > never / MOST_TIMES ? never : packed * MOST_TIMES;
+
+	total = total > always ? total : always;
+	return (struct archive_budget){.path = path, .total = total, .left = total};
+}
+
+int archive_budget_use(struct archive_budget *b, size_t n)
+{
+	if (n > b->left)
+		return err_set(
+			EFBIG,
+			"%s: unpacks to more than %zu MiB%s: unpack it and give the texts in it",
+			b->path, b->total >> 20, b->total < never ? ", far more than logs do" : "");
+	b->left -= n;
+	return 0;
+}
+
+int archive_skip(const struct archive_api *api, struct archive *a, struct archive_budget *b)
+{
+	const void *data;
+	la_int64_t at;
+	size_t n;
+
+	if ((api->format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP)
+		return 0; /* libarchive seeks to the next member */
+	while (api->read_data_block(a, &data, &n, &at) == ARCHIVE_OK) {
+		int r = archive_budget_use(b, n);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <stddef.h>
 
 /* X(member, exported name) */
 #define ARCHIVE_SYMBOLS(X)                                                                         \
@@ -35,6 +36,7 @@
 	X(read_next_header, archive_read_next_header)                                              \
 	X(read_data, archive_read_data)                                                            \
 	X(read_data_block, archive_read_data_block)                                                \
+	X(format, archive_format)                                                                  \
 	X(write_new, archive_write_new)                                                            \
 	X(write_free, archive_write_free)                                                          \
 	X(write_filter_gzip, archive_write_add_filter_gzip)                                        \
@@ -56,3 +58,19 @@ struct archive_api {
 
 /* 0, or a negative errno with a sentence: libarchive is not installed. */
 int archive_api_load(struct archive_api *ret);
+
+/* What may still be read of an archive, so that a small file cannot hold a machine up. */
+struct archive_budget {
+	const char *path;
+	size_t total, left; /* bytes that are unpacked */
+};
+
+/* For the archive that is open as `fd`. */
+struct archive_budget archive_budget(const char *path, int fd);
+/* 0, or -EFBIG with a sentence: the next n bytes are more than may be read. */
+int archive_budget_use(struct archive_budget *b, size_t n);
+/*
+ * Passes over the data of the member whose header was read last. In a tar that is compressed they are unpacked, which
+ * libarchive does not limit. 0 or a negative errno with a sentence.
+ */
+int archive_skip(const struct archive_api *api, struct archive *a, struct archive_budget *b);

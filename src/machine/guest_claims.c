@@ -181,15 +181,25 @@ static void take_file(struct reader *r, const char *path, const struct place *p)
 		take_lines(r, text, p->take);
 }
 
+/* Of boot entries systemd-boot's rule for names counts: *.CONF is one too. */
+static bool is_read(const struct place *p, const char *name, const char *path)
+{
+	return text_ends_with(name, p->suffix) ||
+	       (!p->take && boot_text_of(path) == BOOT_TEXT_ENTRY);
+}
+
 static void take_folder(struct reader *r, const struct place *p)
 {
 	char **names = NULL;
 	size_t n = 0;
 
 	read_list(r, &names, &n, "%s", p->path);
-	for (size_t i = 0; i < n; i++)
-		if (text_ends_with(names[i], p->suffix))
-			take_file(r, arena_printf(r->m->arena, "%s/%s", p->path, names[i]), p);
+	for (size_t i = 0; i < n; i++) {
+		const char *path = arena_printf(r->m->arena, "%s/%s", p->path, names[i]);
+
+		if (is_read(p, names[i], path))
+			take_file(r, path, p);
+	}
 	source_free_names(names, n);
 }
 

@@ -221,11 +221,10 @@ static void advise_transactional(const struct advice *a)
 
 static void advise_unknown(const struct advice *a)
 {
-	strbuf_puts(a->out, "unknown boot loader: add to the kernel's command line in its "
-			    "configuration ");
+	strbuf_puts(a->out, "the boot loader is unknown: add ");
 	put_words(a, "", true);
 	strbuf_puts(a->out, needs_quotes(a) ? " (with these quotes where a script is read)" : "");
-	strbuf_puts(a->out, "; with GRUB ");
+	strbuf_puts(a->out, " to the kernel command line in its configuration; with GRUB, ");
 	advise_grub(a);
 }
 

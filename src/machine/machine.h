@@ -401,6 +401,8 @@ struct nccl {
 	struct fact_str library; /* path of the libnccl that is (with --pid) or would be used */
 	struct fact_int version; /* 22809 for 2.28.9 */
 	struct fact_int pid;     /* --pid N */
+	/* 1: every log that was read is of a whole run, to its good end; no `from`: none was read. */
+	struct fact_int ended;
 	struct nccl_topology topology;
 };
 

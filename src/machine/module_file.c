@@ -309,7 +309,7 @@ int module_file_parse_edit(void *image, size_t size, struct strbuf *out)
 
 /* ---- files ---- */
 
-static int parse_plain(int fd, size_t size, module_parser *parser, struct strbuf *out)
+int module_file_parse_plain(int fd, size_t size, module_parser *parser, struct strbuf *out)
 {
 	void *image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	int r;
@@ -372,7 +372,8 @@ int module_file_read(int dir_fd, const char *path, module_parser *parser, struct
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return -EINVAL;
 	if (text_ends_with(path, ".ko"))
-		return st.st_size > IMAGE_MAX ? -EFBIG
-					      : parse_plain(fd, (size_t)st.st_size, parser, out);
+		return st.st_size > IMAGE_MAX
+			       ? -EFBIG
+			       : module_file_parse_plain(fd, (size_t)st.st_size, parser, out);
 	return st.st_size > COMPRESSED_MAX ? -EFBIG : parse_compressed(fd, parser, out);
 }

@@ -38,6 +38,8 @@ int module_file_parse_edit(void *image, size_t size, struct strbuf *out);
  * reads. -EFBIG: compressed and too large.
  */
 int module_file_read(int dir_fd, const char *path, module_parser *parser, struct strbuf *out);
+/* An ELF file that is open; mapped privately, because a parser may convert it in place. */
+int module_file_parse_plain(int fd, size_t size, module_parser *parser, struct strbuf *out);
 
 /* ---- functions of P2P through BAR1, by name ---- */
 

@@ -225,6 +225,12 @@ static bool is_doubt(const struct taking *t, const struct figure *row)
 	return row->low < 1 && !figures_find(t->f, METRIC_WRITE_CE, row->initiator, row->target, 0);
 }
 
+static bool is_of_one_way(const struct taking *t, const struct figure *row)
+{
+	return figures_find(t->f, METRIC_WRITE_CE, row->initiator, row->target, 0) ||
+	       figures_find(t->f, METRIC_READ_CE, row->initiator, row->target, 0);
+}
+
 static int take_pair(const struct taking *t, const struct figure *row)
 {
 	int initiator = gpu_of(t, row->initiator), target = gpu_of(t, row->target);
@@ -233,6 +239,8 @@ static int take_pair(const struct taking *t, const struct figure *row)
 	if (kind == OBSERVED_NOTHING || initiator < 0 || target < 0 || initiator == target)
 		return 0;
 	if (kind == OBSERVED_RATE && !is_doubt(t, row))
+		return 0;
+	if (kind == OBSERVED_BOTH_WAYS && (is_of_one_way(t, row) || !figure_measured(row)))
 		return 0;
 	/* p2pBandwidthLatencyTest prints 0.00 for what is slower than 5 MB/s. */
 	if (kind == OBSERVED_BANDWIDTH && !figure_measured(row))
@@ -298,14 +306,13 @@ static int take_failed(const struct taking *t)
 
 int observed_add_figures(struct machine *m, const struct figures *f, const int *gpus, bool kept)
 {
-	struct figure_index *x = figure_index_new(f);
+	struct figure_index *x = figure_index_new(f->arena, f);
 	const struct taking t = {m, f, x, gpus, kept};
 	int n = 0;
 
 	for (size_t i = 0; i < f->row_n; i++)
 		n += take_pair(&t, &f->rows[i]);
 	n += take_failed(&t);
-	figure_index_free(x);
 	return n;
 }
 

@@ -154,5 +154,5 @@ double pci_link_gbps(int64_t speed_mtps, int64_t width);
 /* "16.0 GT/s x8"; "?" for what is unknown. */
 const char *pci_link_format(struct fact_int speed, struct fact_int width, char *buf, size_t size);
 /* The vendor's name and the device's from pci.ids, looked up on first use; falls back to
- * "10de:2684". */
+ * "Device 10de:2684". */
 const char *pci_device_name(const struct pci_function *f, char *buf, size_t size);

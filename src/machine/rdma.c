@@ -45,6 +45,12 @@ static struct fact_int read_gid_type(struct reader *r, const char *port, unsigne
 	return fact_int_unknown("a GID type that onehop does not know");
 }
 
+/* A text that was cut has some GIDs of a table, and only the whole table shows what is missing. */
+static struct fact_int gids_listed(struct reader *r, const char *path, struct fact_int listed)
+{
+	return source_stated(r->s) ? read_int(r, "%s/stated/gids", path) : listed;
+}
+
 static void read_gids(struct reader *r, const char *path, struct rdma_port *port)
 {
 	bool ethernet = strcmp(fact_str_or(port->link_layer, ""), "Ethernet") == 0;
@@ -55,14 +61,16 @@ static void read_gids(struct reader *r, const char *path, struct rdma_port *port
 		struct rdma_gid *g;
 
 		if (i == 0)
-			port->gids_listed = fact_known(gid) ? fact_int(1, gid.from) : INT_LIKE(gid);
+			port->gids_listed = gids_listed(r, path,
+							fact_known(gid) ? fact_int(1, gid.from)
+									: INT_LIKE(gid));
 		if (fact_absent(gid))
 			return;
 		gap++;
 		if (!fact_known(gid) || strspn(gid.value, "0:") == strlen(gid.value))
 			continue;
 		gap = 0;
-		port->gids_listed = fact_int(1, gid.from);
+		port->gids_listed = gids_listed(r, path, fact_int(1, gid.from));
 		g = ARENA_PUSH(r->m->arena, port->gids, port->gid_n);
 		g->index = i;
 		g->gid = gid;
@@ -196,6 +204,8 @@ void rdma_read(struct reader *r)
 	size_t n;
 
 	m->rdma_listed = read_list(r, &names, &n, DEVICES);
+	if (source_stated(r->s) && fact_is(read_int(r, "stated/some-nics"), 1))
+		m->rdma_listed = fact_int_unknown("the texts need not name all NICs");
 	if (n)
 		qsort(names, n, sizeof(*names), by_name);
 	for (size_t i = 0; i < n; i++) {

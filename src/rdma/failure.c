@@ -119,7 +119,7 @@ const struct rdma_cause rdma_causes[] = {
 	 "set memlock to unlimited; stop programs that hold queue pairs"},
 	{RDMA_STEP_RTR, ETIMEDOUT, "no-neighbour",
 	 "the other port's address cannot be resolved: no answer to ARP, or no route", "ip route get ADDRESS; ip neigh",
-	 "give both ports addresses of one subnet, or a route between them"},
+	 "give both ports addresses of one subnet, or a route between them", true},
 	{RDMA_STEP_RTR, EINVAL, "bad-path",
 	 "the NIC refuses the path: MTU, or addresses of two families", "show_gids, ip address",
 	 "give both ports addresses of the same family"},
@@ -143,12 +143,12 @@ const struct rdma_cause rdma_causes[] = {
 	 "onehop check, and AER lines in the kernel log", "onehop check names the port; put both cards below one PCIe switch"},
 	{RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC, "no-answer",
 	 "the other end did not answer: it is gone, the address (GID) or VLAN is wrong, UDP port 4791 is blocked, or packets of this size are lost",
-	 "ping -M do with the MTU's size; the firewall; rdma statistic", "open UDP port 4791, and compare GID and MTU of both ends"},
+	 "ping -M do with the MTU's size; the firewall; rdma statistic", "open UDP port 4791, and compare GID and MTU of both ends", true},
 	{RDMA_STEP_COMPLETION, VERBS_WC_RNR_RETRY_EXC, "no-receive",
 	 "the other end posted no receive request", "the other end's output", "restart the other end"},
 	{RDMA_STEP_WAIT, ETIMEDOUT, "silence",
 	 "no completion arrived: packets are lost", "the firewall (UDP port 4791); rdma statistic",
-	 "open UDP port 4791; check whether the port's counters increase"},
+	 "open UDP port 4791; check whether the port's counters increase", true},
 
 	{RDMA_STEP_DATA, WRONG_LOST, "completed-but-absent",
 	 "the transfer completed, but no data arrived: a translating IOMMU or the platform drops it",
@@ -194,6 +194,13 @@ const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code)
 		if (rdma_causes[i].step == step && rdma_causes[i].code == code)
 			return &rdma_causes[i];
 	return NULL;
+}
+
+bool rdma_cuts(const struct rdma_failure *f)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+
+	return c && c->cuts;
 }
 
 int rdma_fail(struct rdma_failure *f, enum rdma_step step, int code, const char *fmt, ...)

@@ -2,6 +2,7 @@
 /* What a step of a transfer failed with: cause, evidence and remedy, as a table. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* In the order of a transfer: the first step that fails is the one reported. */
@@ -39,6 +40,7 @@ struct rdma_cause {
 	const char *cause;    /* the usual cause */
 	const char *evidence; /* what to check to be sure */
 	const char *remedy;   /* what to do */
+	bool cuts;            /* nothing passes between the two ends any more */
 };
 
 /* For tests too. */
@@ -55,6 +57,8 @@ struct rdma_failure {
 	unsigned vendor; /* vendor_err of a completion, a useful search term; 0: none */
 	char text[256];  /* what happened, one sentence: the call, its result, the numbers */
 };
+
+bool rdma_cuts(const struct rdma_failure *f);
 
 /*
  * Fills it once: the first failure is the one reported. Returns -EIO, for `return rdma_fail(...)`.

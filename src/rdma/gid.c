@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rdma/gid.h"
 
+#include "base/network.h"
+
 #include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* ::ffff:a.b.c.d */
+enum { IPV4_AT = 12 }; /* ::ffff:a.b.c.d */
 
 static bool is_mapped(const union verbs_gid *g)
 {
-	return memcmp(g->raw, mapped, sizeof(mapped)) == 0;
+	return network_is_ipv4(g->raw);
 }
 
 static bool is_empty(const union verbs_gid *g)
@@ -21,14 +23,15 @@ static bool is_empty(const union verbs_gid *g)
 enum gid_family gid_family(const union verbs_gid *g)
 {
 	if (is_mapped(g)) /* 169.254/16 */
-		return g->raw[12] == 169 && g->raw[13] == 254 ? GID_FAMILY_LOCAL : GID_FAMILY_IPV4;
+		return g->raw[IPV4_AT] == 169 && g->raw[IPV4_AT + 1] == 254 ? GID_FAMILY_LOCAL
+									    : GID_FAMILY_IPV4;
 	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? GID_FAMILY_LOCAL : GID_FAMILY_IPV6;
 }
 
 void gid_text(const union verbs_gid *g, char buf[static GID_TEXT])
 {
 	if (is_mapped(g))
-		inet_ntop(AF_INET, g->raw + sizeof(mapped), buf, GID_TEXT);
+		inet_ntop(AF_INET, g->raw + IPV4_AT, buf, GID_TEXT);
 	else
 		inet_ntop(AF_INET6, g->raw, buf, GID_TEXT);
 }
@@ -98,12 +101,32 @@ bool gid_choose(const struct verbs_gid_entry *entries, size_t n, bool infiniband
 	return true;
 }
 
+bool gid_force(const struct verbs_gid_entry *entries, size_t n, bool infiniband, unsigned index,
+	       struct gid_choice *ret)
+{
+	struct gid_choice best;
+	char kind[80];
+
+	for (size_t i = 0; i < n; i++) {
+		if (entries[i].gid_index != index || is_empty(&entries[i].gid))
+			continue;
+		ret->entry = entries[i];
+		explain(&entries[i], false, kind, sizeof(kind));
+		snprintf(ret->reason, sizeof(ret->reason), "--gid asks for it; %s", kind);
+		if (gid_choose(entries, n, infiniband, &best) && best.entry.gid_index != index)
+			snprintf(ret->reason, sizeof(ret->reason),
+				 "--gid asks for it; %s; without --gid it would be index %u", kind,
+				 best.entry.gid_index);
+		return true;
+	}
+	return false;
+}
+
 /* ---- two ports ---- */
 
 bool gid_same_network(const union verbs_gid *a, const union verbs_gid *b)
 {
-	return memcmp(a->raw, b->raw, is_mapped(a) && is_mapped(b) ? 15 : 8) == 0 &&
-	       is_mapped(a) == is_mapped(b);
+	return network_same(a->raw, b->raw);
 }
 
 /* Less is better; the family of both is the same. */

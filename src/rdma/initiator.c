@@ -21,11 +21,11 @@ static struct place from(struct place p, uint64_t offset)
 /* Each queue has its own part of the window. */
 static struct stream_work work_of(const struct initiator *i, bool read, unsigned queue)
 {
-	uint64_t places = i->places / i->load->queues;
+	uint64_t places = i->load->like_perftest ? 1 : i->places / i->load->queues;
 	uint64_t offset = places * queue * i->load->bytes;
 
 	return (struct stream_work){
-		.queue = &i->near->queues[queue + (read ? i->load->queues : 0)],
+		.queue = &i->near->queues[rdma_queue_at(i->load, read, queue)],
 		.read = read,
 		.local = from(end_place(i->near, read ? END_IN : END_OUT, false), offset),
 		.remote = from(read ? i->far_out : i->far_in, offset),
@@ -140,13 +140,13 @@ int initiator_time_bandwidth(const struct initiator *i, enum rdma_measure m, str
 
 /* ---- how soon? ---- */
 
-struct stream_work initiator_small(const struct initiator *i, bool read)
+static struct stream_work small_read(const struct initiator *i)
 {
 	return (struct stream_work){
-		.queue = &i->near->queues[read ? i->load->queues : 0],
-		.read = read,
-		.local = end_place(i->near, read ? END_IN : END_OUT, false),
-		.remote = read ? i->far_out : i->far_in,
+		.queue = &i->near->queues[rdma_queue_at(i->load, true, 0)],
+		.read = true,
+		.local = end_place(i->near, END_IN, false),
+		.remote = i->far_out,
 		.bytes = i->load->latency_bytes,
 		.places = 1,
 		.messages = 1,
@@ -156,7 +156,7 @@ struct stream_work initiator_small(const struct initiator *i, bool read)
 
 int initiator_one_read(const struct initiator *i, double *ret_us)
 {
-	const struct stream_work w = initiator_small(i, true);
+	const struct stream_work w = small_read(i);
 	uint64_t start = clock_ns();
 	int r = transfer_post_one(i->nic, &w, i->failure);
 
@@ -164,31 +164,6 @@ int initiator_one_read(const struct initiator *i, double *ret_us)
 		r = transfer_wait_one(i->nic, i->cq, i->load->limit_us, i->failure);
 	*ret_us = (double)(clock_ns() - start) / 1e3;
 	return r;
-}
-
-volatile uint8_t *end_last_byte(const struct end *e, enum end_side side, uint64_t bytes)
-{
-	return (volatile uint8_t *)(e->buffers[side].at + bytes - 1);
-}
-
-int end_await_change(const struct end *e, const struct rdma_load *load, uint8_t old, uint8_t *ret,
-		     struct rdma_failure *f)
-{
-	volatile uint8_t *at = end_last_byte(e, END_IN, load->latency_bytes);
-	uint64_t deadline = 0;
-
-	for (unsigned turn = 1; (*ret = *at) == old; turn++) {
-		if (turn % 1024)
-			continue;
-		if (!deadline)
-			deadline = clock_us() + load->limit_us;
-		else if (clock_us() > deadline)
-			return rdma_fail(f, RDMA_STEP_WAIT, ETIMEDOUT,
-					 "a write of %llu bytes did not show for %.1f s",
-					 (unsigned long long)load->latency_bytes,
-					 (double)load->limit_us / 1e6);
-	}
-	return 0;
 }
 
 static void describe(struct samples *s, struct rdma_cell *cell)
@@ -218,14 +193,20 @@ int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, voi
 	for (unsigned n = 1; r == 0 && cell->stop == STOP_GO_ON; n++) {
 		double us = 0;
 
+		pulse_beat(i->nic->pulse);
 		r = one(context, n, &us);
 		if (r == 0)
 			r = add_sample(i, &s, us);
-		if (r == 0 && n % LOOK_EACH == 0)
+		if (i->load->trips) {
+			if (n == i->load->trips)
+				break;
+		} else if (r == 0 && n % LOOK_EACH == 0)
 			cell->stop = stopping_decide(&i->load->stopping, &s, clock_s() - start);
 	}
 	if (r == 0)
 		describe(&s, cell);
+	else if (i->failure->step == RDMA_STEP_DATA)
+		cell->data = RDMA_DATA_WRONG;
 	samples_done(&s);
 	return r;
 }

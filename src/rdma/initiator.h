@@ -31,17 +31,3 @@ int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, voi
 			   struct rdma_cell *cell);
 /* One small read, from post to completion. */
 int initiator_one_read(const struct initiator *i, double *ret_us);
-/* A small message to the other side, or from it. */
-struct stream_work initiator_small(const struct initiator *i, bool read);
-
-/* What round trip n writes, another value than the one before: 0 only for n = 0. */
-static inline uint8_t initiator_flag(unsigned n)
-{
-	return n ? (uint8_t)((n - 1) % 255 + 1) : 0;
-}
-
-/* The last byte of a small message, which arrives last, in host memory. */
-volatile uint8_t *end_last_byte(const struct end *e, enum end_side side, uint64_t bytes);
-/* Waits until that byte of what arrives is not `old`; `ret` is what it is then. */
-int end_await_change(const struct end *e, const struct rdma_load *load, uint8_t old, uint8_t *ret,
-		     struct rdma_failure *f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rdma/link.h"
 
-#include "base/clock.h"
 #include "rdma/initiator.h"
+#include "rdma/ping.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 struct link {
 	struct link_job job;
+	struct pulse *pulse;
 	struct nic nic;
 	struct end end;
 	struct verbs_cq *cq;
@@ -22,7 +23,7 @@ struct link {
 
 static int open_memory(struct link *l)
 {
-	return end_open_memory(&l->nic, &l->end, l->places * l->job.load.bytes, REGION_HOST,
+	return end_open_memory(&l->nic, &l->end, l->places * l->job.load.bytes, l->job.way,
 			       l->job.relaxed, l->job.owner_limit_us, l->failure);
 }
 
@@ -41,13 +42,13 @@ static int open_what_fits(struct link *l)
 
 static unsigned queue_n(const struct link *l)
 {
-	return 2 * l->job.load.queues;
+	return rdma_queue_n(&l->job.load);
 }
 
 static int open_queues(struct link *l)
 {
 	const struct rdma_load *w = &l->job.load;
-	int r = nic_open_queue(&l->nic, queue_n(l) * w->depth, &l->cq, l->failure);
+	int r = nic_open_queue(&l->nic, queue_n(l) * w->depth + QUEUE_RECEIVES, &l->cq, l->failure);
 
 	for (unsigned i = 0; r == 0 && i < queue_n(l); i++)
 		r = queue_pair_open(&l->nic, l->cq, w->depth, (unsigned)w->latency_bytes,
@@ -68,16 +69,28 @@ static void say_address(const struct link *l, struct link_address *ret)
 		ret->numbers[i] = l->end.queues[i].address.number;
 }
 
+static int open_owner(struct link *l)
+{
+	int r;
+
+	if (l->job.way == REGION_HOST)
+		return end_open_host(&l->end, l->places * l->job.load.bytes, l->failure);
+	pulse_warn(l->pulse, PULSE_GPU_S);
+	r = end_open_gpu(&l->end, &l->job.gpu, l->failure);
+	pulse_warn(l->pulse, PULSE_QUIET_S);
+	return r;
+}
+
 static int act_open(struct link *l, const struct verbs *v, const struct link_order *o,
 		    struct link_answer *ret)
 {
-	int r = nic_open(v, l->job.device, l->job.port, &l->nic, l->failure);
+	int r = nic_open(v, l->pulse, l->job.device, l->job.port, &l->nic, l->failure);
 
 	if (r < 0)
 		return r;
 	l->nic.port.gid = l->job.gid;
 	l->places = l->job.places;
-	r = end_open_host(&l->end, l->places * l->job.load.bytes, l->failure);
+	r = open_owner(l);
 	if (r == 0)
 		r = open_what_fits(l);
 	if (r == 0)
@@ -113,9 +126,10 @@ static int act_connect(struct link *l, const struct verbs *v, const struct link_
 		to.number = o->peer.numbers[i];
 		r = queue_pair_connect(&l->nic, &l->end.queues[i], &to, l->failure);
 	}
-	if (r == 0)
-		*end_last_byte(&l->end, END_IN, l->job.load.latency_bytes) = 0;
-	return r;
+	if (r < 0 || l->job.way != REGION_HOST)
+		return r;
+	ping_clear(&l->end, l->job.load.latency_bytes);
+	return ping_expect(&l->nic, &l->end, l->job.load.latency_bytes, l->failure);
 }
 
 /* ---- data ---- */
@@ -195,61 +209,49 @@ static int one_read(void *context, unsigned n, double *ret_us)
 	return initiator_one_read(&i, ret_us);
 }
 
-static int post_flag(struct link *l, uint8_t value)
+static void begin_ping(struct link *l, enum rdma_measure m, const struct rdma_load *load,
+		       struct ping *ret)
+{
+	ping_begin(ret, m, &l->nic, l->cq, &l->end, l->peer.in, load, l->failure);
+}
+
+/* Between onehops 0 ends the other end's answers. */
+static int time_round_trips(struct link *l, enum rdma_measure m, struct rdma_cell *cell)
 {
 	const struct initiator i = initiator_of(l);
-	const struct stream_work w = initiator_small(&i, false);
+	struct ping p;
+	int r;
 
-	*end_last_byte(&l->end, END_OUT, l->job.load.latency_bytes) = value;
-	return transfer_post_one(&l->nic, &w, l->failure);
+	begin_ping(l, m, &l->job.load, &p);
+	r = initiator_time_latency(&i, ping_trip, &p, cell);
+	return r < 0 || l->job.load.like_perftest ? r : ping_last(&p, 0);
 }
 
-static int take_completion(struct link *l)
+/* The other end's first message comes before any of this one, and its last trip has no answer here. */
+static int time_answers(struct link *l, enum rdma_measure m, struct rdma_cell *cell)
 {
-	return transfer_wait_one(&l->nic, l->cq, l->job.load.limit_us, l->failure);
-}
+	struct rdma_load load = l->job.load;
+	struct initiator i = initiator_of(l);
+	struct ping p;
+	int r;
 
-/* The completion is polled outside the measured time. */
-static int one_round_trip(void *context, unsigned n, double *ret_us)
-{
-	struct link *l = context;
-	uint8_t got;
-	uint64_t start = clock_ns();
-	int r = post_flag(l, initiator_flag(n));
-
+	load.trips--;
+	i.load = &load;
+	begin_ping(l, m, &load, &p);
+	r = ping_await_first(&p);
 	if (r == 0)
-		r = end_await_change(&l->end, &l->job.load, initiator_flag(n - 1), &got,
-				     l->failure);
-	*ret_us = (double)(clock_ns() - start) / 2e3;
-	return r < 0 ? r : take_completion(l);
-}
-
-static int time_round_trips(struct link *l, struct rdma_cell *cell)
-{
-	const struct initiator i = initiator_of(l);
-	int r = initiator_time_latency(&i, one_round_trip, l, cell);
-
-	if (r == 0)
-		r = post_flag(l, 0);
-	return r < 0 ? r : take_completion(l);
+		r = initiator_time_latency(&i, ping_trip, &p, cell);
+	return r < 0 ? r : ping_last(&p, ping_flag(&load, load.trips + 1));
 }
 
 static int act_pong(struct link *l, const struct verbs *v, const struct link_order *o,
 		    struct link_answer *ret)
 {
-	uint8_t old = 0, got = 0;
-	int r;
+	struct ping p;
 
-	(void)v, (void)o, (void)ret;
-	do {
-		r = end_await_change(&l->end, &l->job.load, old, &got, l->failure);
-		old = got;
-		if (r == 0 && got)
-			r = post_flag(l, got);
-		if (r == 0 && got)
-			r = take_completion(l);
-	} while (r == 0 && got);
-	return r;
+	(void)v, (void)ret;
+	begin_ping(l, o->measure, &l->job.load, &p);
+	return ping_answer(&p);
 }
 
 static int act_time(struct link *l, const struct verbs *v, const struct link_order *o,
@@ -259,9 +261,10 @@ static int act_time(struct link *l, const struct verbs *v, const struct link_ord
 	struct rdma_cell *cell = &ret->cell;
 
 	(void)v;
-	return o->measure == RDMA_LATENCY_READ    ? initiator_time_latency(&i, one_read, l, cell)
-	       : o->measure == RDMA_LATENCY_WRITE ? time_round_trips(l, cell)
-						  : initiator_time_bandwidth(&i, o->measure, cell);
+	return o->measure == RDMA_LATENCY_READ ? initiator_time_latency(&i, one_read, l, cell)
+	       : !rdma_is_latency(o->measure)  ? initiator_time_bandwidth(&i, o->measure, cell)
+	       : l->job.load.answers           ? time_answers(l, o->measure, cell)
+					       : time_round_trips(l, o->measure, cell);
 }
 
 /* ---- all of it ---- */
@@ -273,8 +276,8 @@ static int (*const actions[LINK_ACTION_N])(struct link *l, const struct verbs *v
 	[LINK_PONG] = act_pong,
 };
 
-void link_act(const struct verbs *v, struct link **l, const struct link_order *o,
-	      struct link_answer *ret)
+void link_act(const struct verbs *v, struct pulse *pulse, struct link **l,
+	      const struct link_order *o, struct link_answer *ret)
 {
 	*ret = (struct link_answer){0};
 	if (o->action == LINK_OPEN) {
@@ -293,6 +296,8 @@ void link_act(const struct verbs *v, struct link **l, const struct link_order *o
 	if (o->action == LINK_OPEN)
 		(*l)->job = o->job;
 	(*l)->failure = &ret->failure;
+	(*l)->pulse = pulse;
+	pulse_warn(pulse, PULSE_QUIET_S);
 	actions[o->action](*l, v, o, ret);
 }
 

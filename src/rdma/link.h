@@ -12,6 +12,8 @@ struct link_job {
 	struct gid_choice gid; /* has an index from the port's table */
 	uint64_t places;       /* of the window, at most; queues divides it */
 	bool relaxed;
+	enum region_way way;
+	struct device_request gpu; /* one device, unless the way is REGION_HOST */
 	struct rdma_load load;
 	uint64_t owner_limit_us; /* for filling and checking */
 };
@@ -33,7 +35,7 @@ enum link_action {
 	LINK_MOVE,    /* near: the same on this side, each message once; reads are checked */
 	LINK_CHECK,   /* far: what was written */
 	LINK_TIME,    /* near */
-	LINK_PONG,    /* far: answers the writes of a latency until one of 0 */
+	LINK_PONG,    /* far: answers round trips until a flag of 0 */
 	LINK_CLOSE,
 	LINK_ACTION_N
 };
@@ -55,6 +57,6 @@ struct link_answer {
 struct link;
 
 /* Both never fail: what failed is in the answer. LINK_OPEN needs *l to be NULL, others need an open one. */
-void link_act(const struct verbs *v, struct link **l, const struct link_order *o,
-	      struct link_answer *ret);
+void link_act(const struct verbs *v, struct pulse *pulse, struct link **l,
+	      const struct link_order *o, struct link_answer *ret);
 void link_close(struct link **l); /* also NULL */

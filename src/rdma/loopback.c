@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rdma/loopback.h"
 
-#include "base/clock.h"
 #include "rdma/initiator.h"
+#include "rdma/ping.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@
 struct loop {
 	const struct loopback_job *job;
 	struct nic nic;
-	struct end near, far; /* near: the host; far: the GPU */
-	struct verbs_cq *cq;
+	struct end near, far;         /* near: the host; far: the GPU */
+	struct verbs_cq *cq, *far_cq; /* the far end's thread polls its own */
 	uint64_t places;
 	u64 round;
 	struct rdma_failure *failure; /* name of the current step */
@@ -69,7 +70,7 @@ static int connect_lane(struct loop *l, unsigned i)
 	int r = queue_pair_open(&l->nic, l->cq, w->depth, inline_bytes, near, l->failure);
 
 	if (r == 0)
-		r = queue_pair_open(&l->nic, l->cq, w->depth, inline_bytes, far, l->failure);
+		r = queue_pair_open(&l->nic, l->far_cq, w->depth, inline_bytes, far, l->failure);
 	if (r == 0)
 		r = queue_pair_connect(&l->nic, near, &far->address, l->failure);
 	if (r == 0)
@@ -77,25 +78,42 @@ static int connect_lane(struct loop *l, unsigned i)
 	return r;
 }
 
+static int expect_pings(const struct loop *l)
+{
+	uint64_t bytes = l->job->load.latency_bytes;
+	int r = ping_expect(&l->nic, &l->near, bytes, l->failure);
+
+	return r < 0 ? r : ping_expect(&l->nic, &l->far, bytes, l->failure);
+}
+
 static int open_queues(struct loop *l)
 {
 	unsigned n = 2 * l->job->load.queues;
-	int r = nic_open_queue(&l->nic, 2 * n * l->job->load.depth, &l->cq, l->failure);
+	int r = nic_open_queue(&l->nic, n * l->job->load.depth + QUEUE_RECEIVES, &l->cq,
+			       l->failure);
+
+	if (r == 0)
+		r = nic_open_queue(&l->nic, n * l->job->load.depth + QUEUE_RECEIVES, &l->far_cq,
+				   l->failure);
 
 	for (unsigned i = 0; r == 0 && i < n; i++)
 		r = connect_lane(l, i);
-	return r;
+	return r < 0 || l->job->way != REGION_HOST ? r : expect_pings(l);
 }
 
-static int loop_open(struct loop *l, const struct verbs *v)
+static int loop_open(struct loop *l, const struct verbs *v, struct pulse *pulse)
 {
-	int r = nic_open(v, l->job->device, l->job->port, &l->nic, l->failure);
+	int r = nic_open(v, pulse, l->job->device, l->job->port, &l->nic, l->failure);
 
+	if (*l->job->gid.reason)
+		l->nic.port.gid = l->job->gid;
 	l->places = end_places(l->job->window, &l->job->load);
+	pulse_warn(pulse, PULSE_GPU_S);
 	if (r == 0)
 		r = open_sets(l);
 	if (r == 0)
 		r = open_what_fits(l);
+	pulse_warn(pulse, PULSE_QUIET_S);
 	return r < 0 ? r : open_queues(l);
 }
 
@@ -106,7 +124,9 @@ static void close_queues(struct loop *l)
 	end_close_queues(&l->nic, &l->far);
 	if (l->cq)
 		l->nic.v->destroy_cq(l->cq);
-	l->cq = NULL;
+	if (l->far_cq)
+		l->nic.v->destroy_cq(l->far_cq);
+	l->cq = l->far_cq = NULL;
 }
 
 static void loop_close(struct loop *l)
@@ -174,6 +194,7 @@ static int verify(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 
 	for (int i = 0; r == 0 && i < ROUNDS; i++) {
 		l->round++;
+		pulse_warn(l->nic.pulse, PULSE_QUIET_S);
 		r = verify_round(l, m, cell);
 	}
 	return r;
@@ -189,58 +210,67 @@ static int one_read(void *context, unsigned n, double *ret_us)
 	return initiator_one_read(&i, ret_us);
 }
 
-static int post_back(struct loop *l)
-{
-	const struct stream_work back = {
-		.queue = &l->far.queues[0],
-		.local = end_place(&l->far, END_OUT, false),
-		.remote = end_place(&l->near, END_IN, true),
-		.bytes = l->job->load.latency_bytes,
-		.places = 1,
-		.messages = 1,
-		.depth = 1,
-	};
+/*
+ * The far end answers in a thread of its own, as another host would: a NIC in software does its work in the thread that
+ * posts, so one thread for both ends would do the work of both in turn.
+ */
+struct echo {
+	struct ping ping;
+	struct rdma_failure failure;
+};
 
-	return transfer_post_one(&l->nic, &back, l->failure);
+static void *answer(void *context)
+{
+	struct echo *e = context;
+
+	ping_answer(&e->ping);
+	return NULL;
 }
 
-/* A round trip; both completions are polled outside the measured time. */
-static int one_round_trip(void *context, unsigned n, double *ret_us)
+static void begin_pings(const struct loop *l, enum rdma_measure m, struct ping *near,
+			struct echo *far)
 {
-	struct loop *l = context;
 	const struct rdma_load *w = &l->job->load;
+
+	ping_clear(&l->near, w->latency_bytes);
+	ping_clear(&l->far, w->latency_bytes);
+	ping_begin(near, m, &l->nic, l->cq, &l->near, end_place(&l->far, END_IN, true), w,
+		   l->failure);
+	ping_begin(&far->ping, m, &l->nic, l->far_cq, &l->far, end_place(&l->near, END_IN, true), w,
+		   &far->failure);
+}
+
+static int time_round_trips(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
+{
 	const struct initiator i = initiator_of(l);
-	const struct stream_work to = initiator_small(&i, false);
-	uint8_t value = initiator_flag(n), old = initiator_flag(n - 1), got;
-	uint64_t start;
+	struct echo far = {0};
+	struct ping near;
+	pthread_t thread;
 	int r;
 
-	*end_last_byte(&l->near, END_OUT, w->latency_bytes) = value;
-	*end_last_byte(&l->far, END_OUT, w->latency_bytes) = value;
-	start = clock_ns();
-	r = transfer_post_one(&l->nic, &to, l->failure);
+	begin_pings(l, m, &near, &far);
+	r = pthread_create(&thread, NULL, answer, &far);
+	if (r)
+		return rdma_fail(l->failure, RDMA_STEP_WORKER, r, "no thread: %s", strerror(r));
+	r = initiator_time_latency(&i, ping_trip, &near, cell);
 	if (r == 0)
-		r = end_await_change(&l->far, w, old, &got, l->failure);
-	if (r == 0)
-		r = post_back(l);
-	if (r == 0)
-		r = end_await_change(&l->near, w, old, &got, l->failure);
-	*ret_us = (double)(clock_ns() - start) / 2e3;
-	for (int k = 0; r == 0 && k < 2; k++)
-		r = transfer_wait_one(&l->nic, l->cq, w->limit_us, l->failure);
+		r = ping_last(&near, 0);
+	if (r < 0)
+		atomic_store(&far.ping.stop, true); /* no message comes any more */
+	pthread_join(thread, NULL);
+	if (r == 0 && far.failure.step != RDMA_STEP_NONE) {
+		*l->failure = far.failure;
+		r = -EIO;
+	}
 	return r;
 }
 
 static int time_latency(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 {
-	uint64_t bytes = l->job->load.latency_bytes;
 	const struct initiator i = initiator_of(l);
 
-	*end_last_byte(&l->near, END_IN, bytes) = 0;
-	if (m == RDMA_LATENCY_WRITE)
-		*end_last_byte(&l->far, END_IN, bytes) = 0;
-	return initiator_time_latency(&i, m == RDMA_LATENCY_READ ? one_read : one_round_trip, l,
-				      cell);
+	return m == RDMA_LATENCY_READ ? initiator_time_latency(&i, one_read, l, cell)
+				      : time_round_trips(l, m, cell);
 }
 
 /* ---- all of it ---- */
@@ -259,6 +289,7 @@ static void measure(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 
 	cell->done = true;
 	l->failure = &cell->failure;
+	pulse_warn(l->nic.pulse, PULSE_QUIET_S);
 	if (!l->cq)
 		r = open_queues(l);
 	if (r == 0 && l->job->verify && !rdma_is_latency(m))
@@ -273,11 +304,11 @@ static void measure(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 static bool can_be(const struct loopback_job *j, const struct loopback_result *so_far, int m)
 {
 	return (j->measures >> m & 1) &&
-	       (m != RDMA_LATENCY_WRITE ||
+	       (!rdma_is_round_trip((enum rdma_measure)m) ||
 		(j->way == REGION_HOST && so_far->cells[RDMA_WRITE].data != RDMA_DATA_WRONG));
 }
 
-void loopback_run(const struct verbs *v, const struct loopback_job *job,
+void loopback_run(const struct verbs *v, struct pulse *pulse, const struct loopback_job *job,
 		  struct loopback_result *ret)
 {
 	struct loop *l = calloc(1, sizeof(*l));
@@ -289,7 +320,8 @@ void loopback_run(const struct verbs *v, const struct loopback_job *job,
 	}
 	l->job = job;
 	l->failure = &ret->failure;
-	if (loop_open(l, v) == 0)
+	pulse_warn(pulse, PULSE_QUIET_S);
+	if (loop_open(l, v, pulse) == 0)
 		for (int m = 0; m < RDMA_MEASURE_N; m++)
 			if (can_be(job, ret, m))
 				measure(l, (enum rdma_measure)m, &ret->cells[m]);

@@ -9,6 +9,7 @@
 struct loopback_job {
 	char device[64];
 	unsigned port;
+	struct gid_choice gid;     /* without a reason: the port's own choice */
 	struct device_request gpu; /* one device; n 0: host memory on both sides */
 	enum region_way way;       /* of the GPU's memory, or REGION_HOST */
 	unsigned measures;         /* 1 << enum rdma_measure */
@@ -28,5 +29,5 @@ struct loopback_result {
 };
 
 /* Runs in this process. The call never fails: failures are in the result. */
-void loopback_run(const struct verbs *v, const struct loopback_job *job,
+void loopback_run(const struct verbs *v, struct pulse *pulse, const struct loopback_job *job,
 		  struct loopback_result *ret);

@@ -13,13 +13,22 @@ enum rdma_measure {
 	RDMA_BOTH,  /* both at once */
 	/* half the round trip of a flag; in host memory, which the CPU can poll */
 	RDMA_LATENCY_WRITE,
+	/* the same by writes with immediate, and by sends, whose arrival a completion reports */
+	RDMA_LATENCY_IMMEDIATE,
+	RDMA_LATENCY_SEND,
 	RDMA_LATENCY_READ, /* time of a small read until it completes */
 	RDMA_MEASURE_N
 };
 
 static inline bool rdma_is_latency(enum rdma_measure m)
 {
-	return m == RDMA_LATENCY_WRITE || m == RDMA_LATENCY_READ;
+	return m >= RDMA_LATENCY_WRITE;
+}
+
+/* There and back, which the CPU of the other end answers. */
+static inline bool rdma_is_round_trip(enum rdma_measure m)
+{
+	return rdma_is_latency(m) && m != RDMA_LATENCY_READ;
 }
 
 static inline bool rdma_has_writes(enum rdma_measure m)
@@ -40,7 +49,23 @@ struct rdma_load {
 	double sample_us;
 	uint64_t limit_us; /* without a completion */
 	unsigned pair;     /* part of the pattern, so that another pair's data is recognised */
+	/* One queue pair for writes and reads, every message at one place, flags that count. */
+	bool like_perftest;
+	unsigned trips; /* round trips of a latency, exactly; 0: until the interval is narrow */
+	bool answers;   /* the other end sends the first flag */
 };
+
+/* Queue pairs of each side. */
+static inline unsigned rdma_queue_n(const struct rdma_load *l)
+{
+	return l->like_perftest ? 1 : 2 * l->queues;
+}
+
+/* That of the q-th stream of writes, or of reads. */
+static inline unsigned rdma_queue_at(const struct rdma_load *l, bool read, unsigned q)
+{
+	return q + (read && !l->like_perftest ? l->queues : 0);
+}
 
 enum rdma_data { RDMA_DATA_NOT_CHECKED, RDMA_DATA_RIGHT, RDMA_DATA_WRONG };
 

@@ -19,16 +19,19 @@
 #define OUT_MAX    (1u << 20) /* that a peer has not taken */
 #define FLUSH_US   200000     /* last words */
 
+const struct peer_service peer_onehop = {PEER_TCP_PORT, "onehop bench rdma --listen ADDRESS"};
+
 /* ---- addresses ---- */
 
-static int split(const char *text, char host[NI_MAXHOST], char port[NI_MAXSERV])
+static int split(const char *text, const struct peer_service *s, char host[NI_MAXHOST],
+		 char port[NI_MAXSERV])
 {
 	const char *colon = strchr(text, ':');
 	size_t n = strlen(text);
 
 	if ((colon && !strchr(colon + 1, ':')) || (*text == '[' && text[n - 1] != ']'))
 		return socket_split_address(text, host, port);
-	snprintf(port, NI_MAXSERV, "%s", PEER_TCP_PORT);
+	snprintf(port, NI_MAXSERV, "%s", s->tcp_port);
 	if (!n || n >= NI_MAXHOST)
 		return err_set(EINVAL, "'%s' is not the name or address of a host", text);
 	if (*text == '[')
@@ -38,10 +41,10 @@ static int split(const char *text, char host[NI_MAXHOST], char port[NI_MAXSERV])
 	return 0;
 }
 
-static int look_up(const char *text, struct socket_places *ret)
+static int look_up(const char *text, const struct peer_service *s, struct socket_places *ret)
 {
 	char host[NI_MAXHOST], port[NI_MAXSERV];
-	int r = split(text, host, port);
+	int r = split(text, s, host, port);
 
 	if (r < 0)
 		return r;
@@ -65,11 +68,11 @@ static void begin(struct peer *p, int fd, const struct sockaddr_storage *a)
 	name_address(a, p->address);
 }
 
-int peer_connect(const char *to, uint64_t limit_us, struct peer *ret)
+int peer_connect(const char *to, const struct peer_service *s, uint64_t limit_us, struct peer *ret)
 {
 	uint64_t deadline = deadline_in(limit_us);
 	struct socket_places places;
-	int r = look_up(to, &places), fd;
+	int r = look_up(to, s, &places), fd;
 
 	*ret = PEER_NONE;
 	for (size_t i = 0; r == 0 && i < places.n; i++) {
@@ -87,8 +90,7 @@ int peer_connect(const char *to, uint64_t limit_us, struct peer *ret)
 	}
 	if (r == -EINVAL)
 		return r;
-	return err_sys(-r, "cannot reach '%s' (does onehop bench rdma --listen ADDRESS run there?)",
-		       to);
+	return err_sys(-r, "cannot reach '%s' (does %s run there?)", to, s->started);
 }
 
 static void name_place(int fd, char ret[static PEER_PLACE_MAX])
@@ -104,10 +106,11 @@ static void name_place(int fd, char ret[static PEER_PLACE_MAX])
 		 port);
 }
 
-int peer_listen(const char *at, int *ret_fd, char ret_at[static PEER_PLACE_MAX])
+int peer_listen(const char *at, const struct peer_service *s, int *ret_fd,
+		char ret_at[static PEER_PLACE_MAX])
 {
 	struct socket_places places;
-	int r = look_up(at, &places), fd;
+	int r = look_up(at, s, &places), fd;
 
 	if (r < 0)
 		return r;
@@ -226,7 +229,7 @@ static int stranger(const struct peer *p)
 	if (peer_is_perftest(p->in, p->in_n, release))
 		return err_set(
 			EPROTO,
-			"%s runs perftest %s (ib_write_bw or the like), not onehop: start the same tool on both hosts",
+			"%s runs perftest %s (ib_write_bw or the like), not onehop: add --as perftest here, or start onehop there",
 			p->address, release);
 	return 0;
 }

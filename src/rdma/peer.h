@@ -25,14 +25,22 @@ struct peer {
 		.fd = -1                                                                           \
 	}
 
+/* What is expected there. */
+struct peer_service {
+	const char *tcp_port; /* where an address names none */
+	const char *started;  /* the command that starts it, for a message */
+};
+extern const struct peer_service peer_onehop;
+
 /* HOST, HOST:PORT, [IPv6]:PORT or an IPv6 address. 0 or a negative errno with a sentence. */
-int peer_connect(const char *to, uint64_t limit_us, struct peer *ret);
+int peer_connect(const char *to, const struct peer_service *s, uint64_t limit_us, struct peer *ret);
 /*
  * Listens on this address only; *ret_fd is the caller's, and does not block. ret_at: "127.0.0.1:18600", of port 0 the one
  * that the kernel chose.
  */
 #define PEER_PLACE_MAX (PEER_ADDRESS_MAX + 8)
-int peer_listen(const char *at, int *ret_fd, char ret_at[static PEER_PLACE_MAX]);
+int peer_listen(const char *at, const struct peer_service *s, int *ret_fd,
+		char ret_at[static PEER_PLACE_MAX]);
 /* 1: there is one; 0: none waits. */
 int peer_accept(int listener, struct peer *ret);
 void peer_close(struct peer *p); /* also one that is closed */

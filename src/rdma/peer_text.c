@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "rdma/measure.h"
+#include "rdma/region.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -60,6 +61,9 @@ static const struct {
 	[PEER_K_HIGH] = {"high", UINT64_MAX},
 	[PEER_K_SAMPLES] = {"samples", 1000000},
 	[PEER_K_EXPECTED] = {"expected", UINT64_MAX},
+	[PEER_K_TIME] = {"time", 3600},
+	[PEER_K_WAY] = {"way", REGION_WAY_N - 1},
+	[PEER_K_WAYS] = {"ways", (1 << REGION_WAY_N) - 1},
 };
 
 #define K(key) (1ull << PEER_K_##key)
@@ -76,7 +80,7 @@ static const struct {
 	[PEER_HELLO] = {"onehop-rdma", K(VERSION), .has_name = true},
 	[PEER_PORT] = {"port",
 		       K(NUMBER) | K(STATE) | K(LAYER) | K(MTU) | K(LID) | K(RATE) | K(WRITES) |
-			       K(READS),
+			       K(READS) | K(WAYS),
 		       .has_name = true, .has_list = true, .has_text = true},
 	[PEER_GID] = {"gid", K(INDEX) | K(TYPE), .has_address = true},
 	[PEER_READY] = {"ready", 0},
@@ -86,11 +90,11 @@ static const struct {
 	[PEER_BYE] = {"bye", 0, .has_text = true},
 	[PEER_OPEN] = {"open",
 		       K(PORT) | K(INDEX) | K(BYTES) | K(PLACES) | K(DEPTH) | K(PAIR) | K(LIMIT) |
-			       PLACE_OF_A_SIDE,
+			       K(TIME) | K(WAY) | PLACE_OF_A_SIDE,
 		       .has_address = true, .has_list = true},
 	[PEER_PREPARE] = {"prepare", K(PORT) | K(ROUND) | K(MEASURE)},
 	[PEER_CHECK] = {"check", K(PORT) | K(ROUND) | K(MEASURE)},
-	[PEER_PONG] = {"pong", K(PORT)},
+	[PEER_PONG] = {"pong", K(PORT) | K(MEASURE)},
 	[PEER_CLOSE] = {"close", K(PORT)},
 	[PEER_OPENED] = {"opened", K(PORT) | K(PLACES) | K(OUT) | K(OUT_KEY) | PLACE_OF_A_SIDE,
 			 .has_address = true, .has_list = true},
@@ -101,7 +105,8 @@ static const struct {
 	[PEER_REACHED] = {"reached", K(PORT) | K(FROM) | K(STEP) | K(CODE), .has_text = true},
 	[PEER_FIGURE] = {"figure",
 			 K(PORT) | K(FROM) | K(MEASURE) | K(DATA) | K(CHECKED) | K(MEDIAN) |
-				 K(LOW) | K(HIGH) | K(SAMPLES) | K(EXPECTED) | K(STEP) | K(CODE),
+				 K(LOW) | K(HIGH) | K(SAMPLES) | K(EXPECTED) | K(STEP) | K(CODE) |
+				 K(BYTES) | K(WAY),
 			 .has_text = true},
 };
 

@@ -11,7 +11,7 @@
 
 struct strbuf;
 
-#define PEER_VERSION  1
+#define PEER_VERSION  3
 #define PEER_LINE_MAX 1024 /* bytes, with the line feed */
 #define PEER_LIST_MAX 32
 #define PEER_NAME_MAX 64
@@ -31,7 +31,7 @@ enum peer_word {
 	PEER_OPEN,    /* memory and queue pairs, connected to the client's */
 	PEER_PREPARE, /* poison or fill, of a round */
 	PEER_CHECK,   /* what the client has written */
-	PEER_PONG,    /* answer writes of a flag until one of 0 */
+	PEER_PONG,    /* answer what is measured until a flag of 0 */
 	PEER_CLOSE,
 	/* answers, each for a port */
 	PEER_OPENED,
@@ -87,6 +87,9 @@ enum peer_key {
 	PEER_K_HIGH,
 	PEER_K_SAMPLES,
 	PEER_K_EXPECTED,
+	PEER_K_TIME, /* seconds that a measurement may take */
+	PEER_K_WAY,  /* enum region_way */
+	PEER_K_WAYS, /* bits of them: memory that a port has */
 	PEER_KEY_N
 };
 

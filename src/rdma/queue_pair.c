@@ -50,13 +50,13 @@ static unsigned clip_reads(const struct verbs_device_attr *a)
 	return n < 1 ? 1 : n > READS_WANTED ? READS_WANTED : (unsigned)n;
 }
 
-int nic_open(const struct verbs *v, const char *device, unsigned port, struct nic *ret,
-	     struct rdma_failure *f)
+int nic_open(const struct verbs *v, struct pulse *pulse, const char *device, unsigned port,
+	     struct nic *ret, struct rdma_failure *f)
 {
 	struct verbs_device_attr a = {0};
 	struct rdma_failure why;
 
-	*ret = (struct nic){.v = v, .context = open_by_name(v, device)};
+	*ret = (struct nic){.v = v, .pulse = pulse, .context = open_by_name(v, device)};
 	if (!ret->context)
 		return rdma_fail(f, RDMA_STEP_OPEN, errno, "%s cannot be opened: %s", device,
 				 strerror(errno));
@@ -121,7 +121,7 @@ int queue_pair_open(const struct nic *n, struct verbs_cq *cq, unsigned depth, un
 		.recv_cq = cq,
 		.qp_type = VERBS_QPT_RC,
 		.cap = {.max_send_wr = depth,
-			.max_recv_wr = 1,
+			.max_recv_wr = QUEUE_RECEIVES,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = inline_bytes},
@@ -193,6 +193,8 @@ int queue_pair_connect(const struct nic *n, const struct queue_pair *q,
 		       const struct queue_address *peer, struct rdma_failure *f)
 {
 	unsigned mtu = peer->mtu && peer->mtu < n->port.mtu ? peer->mtu : n->port.mtu;
+	/* Either end issues as many as the other serves, and serves as many as it has itself said. */
+	unsigned reads = peer->reads_max < n->reads_max ? peer->reads_max : n->reads_max;
 	struct verbs_qp_attr a = {
 		.port_num = (uint8_t)n->port.number,
 		.qp_access_flags = VERBS_LOCAL_WRITE | VERBS_REMOTE_WRITE | VERBS_REMOTE_READ,
@@ -201,9 +203,8 @@ int queue_pair_connect(const struct nic *n, const struct queue_pair *q,
 		.dest_qp_num = peer->number,
 		.rq_psn = peer->packet,
 		.sq_psn = q->address.packet,
-		.max_dest_rd_atomic = (uint8_t)peer->reads_max,
-		.max_rd_atomic =
-			(uint8_t)(peer->reads_max < n->reads_max ? peer->reads_max : n->reads_max),
+		.max_dest_rd_atomic = (uint8_t)reads,
+		.max_rd_atomic = (uint8_t)reads,
 		.min_rnr_timer = RNR_TIMER,
 		.timeout = TIMEOUT,
 		.retry_cnt = RETRIES,

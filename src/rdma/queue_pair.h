@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rdma/port.h"
+#include "rdma/pulse.h"
 
 /* An open port of a NIC. */
 struct nic {
@@ -10,12 +11,13 @@ struct nic {
 	struct verbs_context *context;
 	struct verbs_pd *pd;
 	struct nic_port port;
-	unsigned reads_max; /* outstanding reads of a queue pair */
+	unsigned reads_max;  /* outstanding reads of a queue pair */
+	struct pulse *pulse; /* NULL: none */
 };
 
 /* 0 or -EIO, and what failed. Call nic_close in either case. */
-int nic_open(const struct verbs *v, const char *device, unsigned port, struct nic *ret,
-	     struct rdma_failure *f);
+int nic_open(const struct verbs *v, struct pulse *pulse, const char *device, unsigned port,
+	     struct nic *ret, struct rdma_failure *f);
 void nic_close(struct nic *n);
 /* A completion queue; the caller destroys it. */
 int nic_open_queue(const struct nic *n, unsigned entries, struct verbs_cq **ret,
@@ -34,6 +36,9 @@ struct queue_address {
 	unsigned mtu; /* bytes, active */
 	unsigned reads_max;
 };
+
+/* Room for receive requests. */
+#define QUEUE_RECEIVES 16
 
 struct queue_pair {
 	struct verbs_qp *qp;

@@ -16,6 +16,7 @@ struct server {
 	struct rdma_failure failure; /* of loading the library */
 	struct rdma_order order;
 	struct link *link;
+	struct pulse pulse;
 	union {
 		struct port_listing listing;
 		struct loopback_result result;
@@ -43,7 +44,7 @@ static size_t list(struct server *s)
 static size_t loop(struct server *s)
 {
 	if (s->failure.step == RDMA_STEP_NONE)
-		loopback_run(&s->verbs, &s->order.loopback, &s->answer.result);
+		loopback_run(&s->verbs, &s->pulse, &s->order.loopback, &s->answer.result);
 	else
 		s->answer.result = (struct loopback_result){.failure = s->failure};
 	return sizeof(s->answer.result);
@@ -52,7 +53,7 @@ static size_t loop(struct server *s)
 static size_t act(struct server *s)
 {
 	if (s->failure.step == RDMA_STEP_NONE)
-		link_act(&s->verbs, &s->link, &s->order.link, &s->answer.link_answer);
+		link_act(&s->verbs, &s->pulse, &s->link, &s->order.link, &s->answer.link_answer);
 	else
 		s->answer.link_answer = (struct link_answer){.failure = s->failure};
 	return sizeof(s->answer.link_answer);
@@ -87,7 +88,7 @@ int rdma_serve(int fd)
 
 	if (!s)
 		return err_set(ENOMEM, "no memory");
-	s->fd = fd;
+	s->fd = s->pulse.fd = fd;
 	r = serve(s);
 	link_close(&s->link);
 	free(s);

@@ -2,6 +2,7 @@
 #include "rdma/rdma_worker_impl.h"
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "device/message.h"
 
@@ -106,61 +107,81 @@ int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_lis
 	return err_set(ESRCH, "the process that lists the NICs: %s", text);
 }
 
+static void hear(struct rdma_worker *w, double quiet_s)
+{
+	w->since_s = clock_s();
+	w->until_s = w->since_s + quiet_s;
+}
+
+static int begin(struct rdma_worker *w, const char *program, const struct rdma_order *order)
+{
+	int r = send_order(w, program, order);
+
+	hear(w, PULSE_QUIET_S);
+	return r;
+}
+
 int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job)
 {
 	const struct rdma_order order = {.kind = RDMA_ORDER_LOOPBACK, .loopback = *job};
 
-	return send_order(w, program, &order);
+	return begin(w, program, &order);
 }
 
 int rdma_worker_begin_link(struct rdma_worker *w, const char *program, const struct link_order *o)
 {
 	const struct rdma_order order = {.kind = RDMA_ORDER_LINK, .link = *o};
 
-	return send_order(w, program, &order);
+	return begin(w, program, &order);
 }
 
 /* Takes an answer of this size; a worker that died is zeros and a failure. */
-static void finish(struct rdma_worker *w, void *ret, size_t size, struct rdma_failure *f)
+static bool finish(struct rdma_worker *w, void *ret, size_t size, struct rdma_failure *f)
 {
+	ssize_t n = message_receive(w->socket, ret, size, NULL, deadline_in(SEND_LIMIT_US));
 	char text[96];
 
-	if (message_receive(w->socket, ret, size, NULL, deadline_in(SEND_LIMIT_US)) ==
-	    (ssize_t)size)
-		return;
+	if (n == (ssize_t)size)
+		return true;
+	if (n == sizeof(uint8_t)) {
+		hear(w, *(const uint8_t *)ret);
+		return false;
+	}
 	memset(ret, 0, size);
 	say_death(w, text, sizeof(text));
 	rdma_fail(f, RDMA_STEP_WORKER, ESRCH, "the measuring process: %s", text);
+	return true;
 }
 
-static void give_up(struct rdma_worker *w, double after_s, struct rdma_failure *f)
+static void give_up(struct rdma_worker *w, struct rdma_failure *f)
 {
+	double silent_s = clock_s() - w->since_s;
 	char text[96];
 
 	kill(w->pid, SIGKILL);
 	say_death(w, text, sizeof(text));
 	rdma_fail(f, RDMA_STEP_WORKER, ETIMEDOUT,
-		  "no answer for %.0f s, and the measuring process was killed", after_s);
+		  "no sign of life for %.0f s, and the measuring process was killed", silent_s);
 }
 
-void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret)
+bool rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret)
 {
-	finish(w, ret, sizeof(*ret), &ret->failure);
+	return finish(w, ret, sizeof(*ret), &ret->failure);
 }
 
-void rdma_worker_finish_link(struct rdma_worker *w, struct link_answer *ret)
+bool rdma_worker_finish_link(struct rdma_worker *w, struct link_answer *ret)
 {
-	finish(w, ret, sizeof(*ret), &ret->failure);
+	return finish(w, ret, sizeof(*ret), &ret->failure);
 }
 
-void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret)
+void rdma_worker_give_up(struct rdma_worker *w, struct loopback_result *ret)
 {
 	*ret = (struct loopback_result){0};
-	give_up(w, after_s, &ret->failure);
+	give_up(w, &ret->failure);
 }
 
-void rdma_worker_give_up_link(struct rdma_worker *w, double after_s, struct link_answer *ret)
+void rdma_worker_give_up_link(struct rdma_worker *w, struct link_answer *ret)
 {
 	*ret = (struct link_answer){0};
-	give_up(w, after_s, &ret->failure);
+	give_up(w, &ret->failure);
 }

@@ -112,19 +112,24 @@ static int failed(const struct nic *n, const struct verbs_wc *c, struct rdma_fai
 	return r;
 }
 
-/* A negative errno, or how many completions there were. */
-static int poll_once(const struct nic *n, struct verbs_cq *cq, struct verbs_wc *wcs, int room,
-		     struct rdma_failure *f)
+int transfer_poll(const struct nic *n, struct verbs_cq *cq, struct verbs_wc *wcs, int room,
+		  struct rdma_failure *f)
 {
-	int got = n->context->ops.poll_cq(cq, room, wcs);
+	int got = n->context->ops.poll_cq(cq, room, wcs), kept = 0;
 
 	if (got < 0)
 		return rdma_fail(f, RDMA_STEP_COMPLETION, 0, "ibv_poll_cq of %s fails",
 				 n->port.device);
-	for (int i = 0; i < got; i++)
-		if (wcs[i].status != VERBS_WC_SUCCESS)
+	for (int i = 0; i < got; i++) {
+		bool flushed =
+			wcs[i].wr_id == TRANSFER_RECEIVE && wcs[i].status == VERBS_WC_WR_FLUSH;
+
+		if (wcs[i].status != VERBS_WC_SUCCESS && !flushed)
 			return failed(n, &wcs[i], f);
-	return got;
+		if (!flushed)
+			wcs[kept++] = wcs[i];
+	}
+	return kept;
 }
 
 static int silence(const struct nic *n, uint64_t limit_us, struct rdma_failure *f)
@@ -143,7 +148,7 @@ static int poll_some(const struct nic *n, struct verbs_cq *cq, uint64_t limit_us
 	uint64_t since = 0;
 
 	for (unsigned turn = 1;; turn++) {
-		int got = poll_once(n, cq, wcs, room, f);
+		int got = transfer_poll(n, cq, wcs, room, f);
 
 		if (got != 0)
 			return got;
@@ -176,6 +181,7 @@ int transfer_run(const struct nic *n, struct verbs_cq *cq, const struct stream_w
 
 		if (r < 0)
 			return r;
+		pulse_beat(n->pulse);
 		got = poll_some(n, cq, limit_us, wcs, POLL, f);
 		if (got < 0)
 			return got;
@@ -194,8 +200,6 @@ int transfer_post_one(const struct nic *n, const struct stream_work *w, struct r
 	struct verbs_send_wr wr = request_of(w, 0, &sge);
 
 	wr.send_flags = VERBS_SIGNALED;
-	if (!w->read && w->bytes <= w->queue->inline_max)
-		wr.send_flags |= VERBS_INLINE;
 	return post(n, w, &wr, f);
 }
 

@@ -30,8 +30,16 @@ struct stream_work {
 int transfer_run(const struct nic *n, struct verbs_cq *cq, const struct stream_work *works,
 		 size_t k, uint64_t limit_us, double *ret_us, struct rdma_failure *f);
 
-/* Posts one write of `bytes`, inline if they fit; does not wait. */
+/* Posts one message; does not wait. */
 int transfer_post_one(const struct nic *n, const struct stream_work *w, struct rdma_failure *f);
+/* The wr_id of receive requests: no stream's. */
+#define TRANSFER_RECEIVE UINT64_MAX
+/*
+ * What completions there are, at most `room`: how many, or -EIO and the failure of the first that has one. Receive
+ * requests that an error flushed are left out, because they say nothing of its cause.
+ */
+int transfer_poll(const struct nic *n, struct verbs_cq *cq, struct verbs_wc *wcs, int room,
+		  struct rdma_failure *f);
 /* Waits for one completion. */
 int transfer_wait_one(const struct nic *n, struct verbs_cq *cq, uint64_t limit_us,
 		      struct rdma_failure *f);

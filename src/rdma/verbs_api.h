@@ -162,7 +162,12 @@ struct verbs_sge {
 	uint32_t length, lkey;
 };
 
-enum verbs_opcode { VERBS_WR_WRITE = 0, VERBS_WR_READ = 4 };
+enum verbs_opcode {
+	VERBS_WR_WRITE = 0,
+	VERBS_WR_WRITE_WITH_IMM = 1,
+	VERBS_WR_SEND = 2,
+	VERBS_WR_READ = 4
+};
 enum verbs_send_flags { VERBS_SIGNALED = 2, VERBS_INLINE = 8 };
 
 struct verbs_send_wr {
@@ -178,6 +183,13 @@ struct verbs_send_wr {
 	} rdma;
 	/* of atomics, datagrams, windows: room that the library may read */
 	uint64_t other_kinds[9];
+};
+
+struct verbs_recv_wr {
+	uint64_t wr_id;
+	struct verbs_recv_wr *next;
+	struct verbs_sge *sg_list;
+	int num_sge;
 };
 
 enum verbs_status {
@@ -234,7 +246,8 @@ struct verbs_context_ops {
 	int (*poll_cq)(struct verbs_cq *cq, int n, struct verbs_wc *wc);
 	void *between[13];
 	int (*post_send)(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad);
-	void *behind[6];
+	int (*post_recv)(struct verbs_qp *qp, struct verbs_recv_wr *wr, struct verbs_recv_wr **bad);
+	void *behind[5];
 };
 
 struct verbs_context {

@@ -146,6 +146,7 @@ struct packed {
 	struct archive_api api;
 	struct archive *archive;
 	const char *path;
+	struct archive_budget budget; /* for reading */
 };
 
 static void cleanup_reader(struct packed *p)
@@ -161,7 +162,7 @@ static int archive_error(const struct packed *p)
 	return err_set(EINVAL, "%s: %s", p->path, text ? text : "cannot be read as an archive");
 }
 
-static int read_member(const struct packed *p, const char *name, char **ret, size_t *ret_size)
+static int read_member(struct packed *p, const char *name, char **ret, size_t *ret_size)
 {
 	AUTO_STRBUF struct strbuf data = {0};
 
@@ -176,6 +177,8 @@ static int read_member(const struct packed *p, const char *name, char **ret, siz
 		strbuf_add(&data, buf, (size_t)n);
 		if (data.len > SOURCE_MAX_FILE)
 			return err_set(EFBIG, "%s: member %s is larger than 16 MiB", p->path, name);
+		if (archive_budget_use(&p->budget, (size_t)n) < 0)
+			return -EFBIG;
 	}
 	*ret_size = data.len;
 	strbuf_add(&data, "", 0);
@@ -184,7 +187,7 @@ static int read_member(const struct packed *p, const char *name, char **ret, siz
 }
 
 /* Members may lie in one folder: "my-machine/machine.txt". */
-static int load_member(const struct packed *p, struct archive_entry *e, struct source *map,
+static int load_member(struct packed *p, struct archive_entry *e, struct source *map,
 		       bool *ret_has_main)
 {
 	const char *full = p->api.entry_pathname(e), *slash, *name;
@@ -195,7 +198,7 @@ static int load_member(const struct packed *p, struct archive_entry *e, struct s
 	slash = full ? strrchr(full, '/') : NULL;
 	name = slash ? slash + 1 : full;
 	if (!name || p->api.entry_filetype(e) != AE_IFREG || !is_member(name))
-		return 0;
+		return archive_skip(&p->api, p->archive, &p->budget);
 	r = read_member(p, name, &text, &size);
 	if (r < 0)
 		return r;
@@ -210,7 +213,7 @@ static int load_member(const struct packed *p, struct archive_entry *e, struct s
 	return add_member(map, name, text, size, file);
 }
 
-static int load_archive(const struct packed *p, struct source *map)
+static int load_archive(struct packed *p, struct source *map)
 {
 	bool has_main = false;
 	struct archive_entry *e;
@@ -262,6 +265,7 @@ static int open_archive(const char *path, struct source **ret)
 		/* libarchive's "Unrecognized archive format" */
 		return p.api.error_number(p.archive) == EILSEQ ? file_refuse(fd, path, WANTED)
 							       : archive_error(&p);
+	p.budget = archive_budget(path, fd);
 	map = source_new_map(path);
 	r = load_archive(&p, map);
 	if (r < 0)

@@ -33,3 +33,14 @@ int recording_parse_config_space(const char *text, size_t size, const char *file
 /* Replaces serial numbers, UUIDs, GUIDs, MACs, IP addresses and host names by stable stand-ins, in
  * place. */
 void recording_redact(struct source *map);
+
+/*
+ * The same for texts that are made from a machine: the same stand-in for the same value, for as long as the
+ * redaction lives. `host`: a host's name, "" for none. Addresses that could be versions stay unless they are of
+ * a private network, or have a number that versions do not reach.
+ */
+struct redaction;
+struct strbuf;
+struct redaction *redaction_new(const char *host);
+void redaction_text(struct redaction *r, const char *text, struct strbuf *out);
+void redaction_free(struct redaction *r); /* NULL does nothing */

@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static size_t match_serial(const char *s)
 	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 2, 2, 0}, '-');
 }
 
+/* "94.02.26.48" is the version of a video BIOS: no program prints an address with such zeros. */
 static size_t match_ipv4(const char *s)
 {
 	size_t at = 0;
@@ -71,6 +73,8 @@ static size_t match_ipv4(const char *s)
 	for (int group = 0; group < 4; group++) {
 		unsigned value = 0, digits = 0;
 
+		if (s[at] == '0' && isdigit((unsigned char)s[at + 1]))
+			return 0;
 		while (isdigit((unsigned char)s[at]) && digits++ < 3)
 			value = 10 * value + (unsigned)(s[at++] - '0');
 		if (!digits || value > 255 || (group < 3 && s[at++] != '.'))
@@ -101,76 +105,19 @@ static size_t match_home(const char *s)
 
 /* ---- stand-ins ---- */
 
-static void stand_in_uuid(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "00000000-0000-0000-0000-%012x", number);
-}
-
-static void stand_in_mac(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "02:00:00:00:%02x:%02x", number >> 8 & 0xff, number & 0xff);
-}
-
-static void stand_in_guid(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "0000:0000:0000:%04x", number & 0xffff);
-}
-
-/* What kind of GID it is matters (link-local, mapped IPv4, routable), who it is does not. */
-static void stand_in_gid(struct strbuf *out, const char *s, unsigned number)
-{
-	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:", local[] = "a9fe:";
-	size_t keep = !text_starts_with(s, mapped)                  ? 5
-		      : text_starts_with(s + strlen(mapped), local) ? strlen(mapped) + strlen(local)
-								    : strlen(mapped);
-
-	strbuf_add(out, s, keep);
-	for (size_t at = keep; at < 35; at += 5)
-		strbuf_puts(out, "0000:");
-	strbuf_printf(out, "%04x", number & 0xffff);
-}
-
-static void stand_in_serial(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "00-00-00-00-00-00-%02x-%02x", number >> 8 & 0xff, number & 0xff);
-}
-
-static void stand_in_ipv4(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "192.0.2.%u", number & 0xff);
-}
-
-static void stand_in_home(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s;
-	strbuf_printf(out, "/home/user%u", number);
-}
-
-/* As root's own view gives way to anybody's: %pK. */
-static void stand_in_kernel_address(struct strbuf *out, const char *s, unsigned number)
-{
-	(void)s, (void)number;
-	strbuf_printf(out, "%016x", 0);
-}
-
-static const struct kind {
-	size_t (*match)(const char *s); /* length of the identifier that starts here, 0: none */
-	void (*stand_in)(struct strbuf *out, const char *s, unsigned number);
-	bool settings_only; /* elsewhere it is more likely a version */
-	bool behind_colon;  /* "eth0:10.1.2.3": what is in front of a colon is another word */
-} kinds[] = {
-	{match_uuid, stand_in_uuid, false}, {match_gid, stand_in_gid, false},
-	{match_guid, stand_in_guid, false}, {match_serial, stand_in_serial, false},
-	{match_mac, stand_in_mac, false},   {match_ipv4, stand_in_ipv4, true, true},
-	{match_home, stand_in_home, true},  {match_kernel_address, stand_in_kernel_address, false},
+/* The order of `kinds`, but for the last, which is part of addresses. */
+enum kind_index {
+	KIND_UUID,
+	KIND_GID,
+	KIND_GUID,
+	KIND_SERIAL,
+	KIND_MAC,
+	KIND_IPV4,
+	KIND_HOME,
+	KIND_KERNEL_ADDRESS,
+	KIND_NETWORK,
+	KIND_N
 };
-
-enum { KIND_N = sizeof(kinds) / sizeof(*kinds) };
 
 struct seen {
 	char *value;
@@ -205,6 +152,126 @@ static unsigned number_of(struct redaction *r, size_t kind, const char *s, size_
 	*new = (struct seen){xstrndup(s, n), kind, ++r->next[kind]};
 	return new->number;
 }
+
+static void stand_in_uuid(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	(void)r, (void)s;
+	strbuf_printf(out, "00000000-0000-0000-0000-%012x", number);
+}
+
+static void stand_in_mac(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	(void)r, (void)s;
+	strbuf_printf(out, "02:00:00:00:%02x:%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+static void stand_in_guid(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	(void)r, (void)s;
+	strbuf_printf(out, "0000:0000:0000:%04x", number & 0xffff);
+}
+
+/* An address in the stand-in of its network, so that addresses of one network stay so. */
+static void network_stand_in(struct redaction *r, const unsigned char *real, unsigned char *ret)
+{
+	char network[16], address[20];
+	size_t n =
+		(size_t)snprintf(network, sizeof(network), "%d.%d.%d", real[0], real[1], real[2]);
+	unsigned net = number_of(r, KIND_NETWORK, network, n);
+
+	n = (size_t)snprintf(address, sizeof(address), "%s.%d", network, real[3]);
+	ret[0] = net == 1 ? 192 : 198;
+	ret[1] = net == 1 ? 0 : 18 + (net >> 8 & 1);
+	ret[2] = net == 1 ? 2 : net & 0xff;
+	ret[3] = number_of(r, KIND_IPV4, address, n) & 0xff;
+}
+
+/* ::ffff:a.b.c.d, of which 169.254/16 are link-local. */
+static const char mapped_gid[] = "0000:0000:0000:0000:0000:ffff:";
+
+static void stand_in_mapped(struct redaction *r, const char *s, struct strbuf *out)
+{
+	unsigned long high = strtoul(s + strlen(mapped_gid), NULL, 16);
+	unsigned long low = strtoul(s + strlen(mapped_gid) + 5, NULL, 16);
+	unsigned char real[] = {high >> 8 & 0xff, high & 0xff, low >> 8 & 0xff, low & 0xff}, ip[4];
+
+	network_stand_in(r, real, ip);
+	strbuf_printf(out, "%s%02x%02x:%02x%02x", mapped_gid, ip[0], ip[1], ip[2], ip[3]);
+}
+
+/* Of the first 64 bits; 0: they are the usual ones, "fe80:0000:0000:0000". */
+static unsigned subnet_number(struct redaction *r, const char *s)
+{
+	enum { PREFIX = 19, FIRST = 4 };
+
+	return is_unset(s + FIRST, PREFIX - FIRST) ? 0
+						   : number_of(r, KIND_NETWORK, s, PREFIX) & 0xffff;
+}
+
+/* What kind of GID it is matters (link-local, mapped IPv4, routable), and its network; who it is does not. */
+static void stand_in_gid(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	bool mapped = text_starts_with(s, mapped_gid);
+	size_t keep = mapped ? strlen(mapped_gid) + 5 : 5;
+
+	if (mapped && !text_starts_with(s + strlen(mapped_gid), "a9fe:")) {
+		stand_in_mapped(r, s, out);
+		return;
+	}
+	strbuf_add(out, s, keep);
+	for (size_t at = keep; at < 35; at += 5)
+		strbuf_printf(out, "%04x:", at == 15 && !mapped ? subnet_number(r, s) : 0);
+	strbuf_printf(out, "%04x", number & 0xffff);
+}
+
+static void stand_in_serial(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	(void)r, (void)s;
+	strbuf_printf(out, "00-00-00-00-00-00-%02x-%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+static void stand_in_ipv4(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	unsigned char real[4], ip[4];
+
+	(void)number;
+	for (int i = 0; i < 4; i++) {
+		char *end;
+
+		real[i] = (unsigned char)strtoul(s, &end, 10);
+		s = end + (*end == '.');
+	}
+	network_stand_in(r, real, ip);
+	strbuf_printf(out, "%d.%d.%d.%d", ip[0], ip[1], ip[2], ip[3]);
+}
+
+static void stand_in_home(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	(void)r, (void)s;
+	strbuf_printf(out, "/home/user%u", number);
+}
+
+/* As root's own view gives way to anybody's: %pK. */
+static void stand_in_kernel_address(struct redaction *r, const char *s, unsigned number,
+				    struct strbuf *out)
+{
+	(void)r, (void)s, (void)number;
+	strbuf_printf(out, "%016x", 0);
+}
+
+static const struct kind {
+	size_t (*match)(const char *s); /* length of the identifier that starts here, 0: none */
+	void (*stand_in)(struct redaction *r, const char *s, unsigned number, struct strbuf *out);
+	bool settings_only; /* elsewhere it is more likely a version */
+	bool behind_colon;  /* "eth0:10.1.2.3": what is in front of a colon is another word */
+} kinds[] = {
+	{match_uuid, stand_in_uuid, false}, {match_gid, stand_in_gid, false},
+	{match_guid, stand_in_guid, false}, {match_serial, stand_in_serial, false},
+	{match_mac, stand_in_mac, false},   {match_ipv4, stand_in_ipv4, true, true},
+	{match_home, stand_in_home, true},  {match_kernel_address, stand_in_kernel_address, false},
+};
+
+_Static_assert(sizeof(kinds) / sizeof(*kinds) == KIND_NETWORK, "a row of each kind");
 
 static bool is_word(char c)
 {
@@ -248,7 +315,7 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 		stand_in_host(out, r, host);
 		return n;
 	}
-	for (size_t k = 0; k < KIND_N; k++) {
+	for (size_t k = 0; k < KIND_NETWORK; k++) {
 		if ((kinds[k].settings_only && !settings) ||
 		    (inside && text[at] != '/' && !(kinds[k].behind_colon && text[at - 1] == ':')))
 			continue;
@@ -258,7 +325,7 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 			return n;
 		}
 		if (n) {
-			kinds[k].stand_in(out, text + at, number_of(r, k, text + at, n));
+			kinds[k].stand_in(r, text + at, number_of(r, k, text + at, n), out);
 			return n;
 		}
 	}
@@ -549,6 +616,16 @@ static void find_hosts(struct source *map, struct redaction *r)
 	find_hosts_of_texts(map, r);
 }
 
+static void redaction_done(struct redaction *r)
+{
+	for (size_t i = 0; i < r->seen_n; i++)
+		free(r->seen[i].value);
+	free(r->seen);
+	for (size_t i = 0; i < r->host_n; i++)
+		free(r->hosts[i]);
+	free(r->hosts);
+}
+
 void recording_redact(struct source *map)
 {
 	AUTO_FREE struct source_entry *entries = NULL;
@@ -559,10 +636,44 @@ void recording_redact(struct source *map)
 	entries = source_entries(map, &n);
 	for (size_t i = 0; i < n; i++)
 		redact_entry(map, &r, &entries[i]);
-	for (size_t i = 0; i < r.seen_n; i++)
-		free(r.seen[i].value);
-	free(r.seen);
-	for (size_t i = 0; i < r.host_n; i++)
-		free(r.hosts[i]);
-	free(r.hosts);
+	redaction_done(&r);
+}
+
+/* ---- texts that are made from a machine ---- */
+
+struct redaction *redaction_new(const char *host)
+{
+	struct redaction *r = xcalloc(1, sizeof(*r));
+
+	add_host(r, host, strlen(host));
+	return r;
+}
+
+void redaction_free(struct redaction *r)
+{
+	if (r)
+		redaction_done(r);
+	free(r);
+}
+
+/* 10.0.0.1, 192.168.0.1 and 203.0.113.7, and not 24.10.0.7, which is a release of OFED. */
+static bool is_surely_address(const char *s)
+{
+	unsigned first;
+
+	if (!match_ipv4(s) || sscanf(s, "%3u.", &first) != 1)
+		return false;
+	return first == 10 || first >= 100;
+}
+
+void redaction_text(struct redaction *r, const char *text, struct strbuf *out)
+{
+	for (size_t at = 0; text[at];) {
+		bool settings = text[at] == '/' || is_surely_address(text + at);
+		size_t n = replace_one(r, text, at, settings, out);
+
+		if (!n)
+			strbuf_putc(out, text[at++]);
+		at += n;
+	}
 }

@@ -4,9 +4,11 @@
 #include "report/document_impl.h"
 
 #include "base/alloc.h"
+#include "base/markup.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct document *document_new(void)
 {
@@ -16,61 +18,25 @@ struct document *document_new(void)
 	return d;
 }
 
+struct document *document_new_page(void)
+{
+	struct document *d = document_new();
+
+	d->is_page = true;
+	return d;
+}
+
+bool document_is_page(const struct document *d)
+{
+	return d->is_page;
+}
+
 void document_free(struct document *d)
 {
 	if (!d)
 		return;
 	arena_free(d->arena);
 	free(d);
-}
-
-/* Invisible, and what follows is shown in another order, or on another line. */
-static bool reorders(unsigned code)
-{
-	return code == 0x61c || code == 0x200e || code == 0x200f ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
-/* The length of the UTF-8 sequence at s, 0 when it is broken, overlong or a control character. */
-static size_t utf8_length(const unsigned char *s)
-{
-	static const struct {
-		unsigned char mask, lead;
-		unsigned least;
-	} forms[] = {{0x80, 0x00, 0x20},
-		     {0xe0, 0xc0, 0xa0},
-		     {0xf0, 0xe0, 0x800},
-		     {0xf8, 0xf0, 0x10000}};
-
-	for (size_t n = 0; n < sizeof(forms) / sizeof(forms[0]); n++) {
-		unsigned code = s[0] & (unsigned char)~forms[n].mask;
-
-		if ((s[0] & forms[n].mask) != forms[n].lead)
-			continue;
-		for (size_t i = 1; i <= n; i++) {
-			if ((s[i] & 0xc0) != 0x80)
-				return 0;
-			code = code << 6 | (s[i] & 0x3f);
-		}
-		if (code < forms[n].least || code == 0x7f || code > 0x10ffff ||
-		    (code >= 0xd800 && code < 0xe000) || reorders(code))
-			return 0;
-		return n + 1;
-	}
-	return 0;
-}
-
-void text_clean(char *text)
-{
-	for (char *s = text; *s;) {
-		size_t n = *s == '\n' ? 1 : utf8_length((const unsigned char *)s);
-
-		if (!n) {
-			*s = *s == '\t' ? ' ' : '?';
-			n = 1;
-		}
-		s += n;
-	}
 }
 
 static struct block *add_block(struct document *d, enum block_kind kind, unsigned indent)
@@ -203,4 +169,211 @@ void document_cell(struct document *d, enum style style, const char *fmt, ...)
 	c->style = style;
 	c->text = format_text(d, fmt, ap);
 	va_end(ap);
+}
+
+/* ---- pages ---- */
+
+void document_title(struct document *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!d->is_page)
+		return;
+	va_start(ap, fmt);
+	d->title = format_text(d, fmt, ap);
+	va_end(ap);
+}
+
+/* Only a page has it. */
+__attribute__((format(printf, 3, 0))) static void
+add_page_block(struct document *d, const struct block *block, const char *fmt, va_list ap)
+{
+	struct block *b;
+
+	if (!d->is_page)
+		return;
+	b = add_block(d, block->kind, 0);
+	b->group = block->group;
+	b->style = block->style;
+	b->anchor = block->anchor ? arena_strdup(d->arena, block->anchor) : NULL;
+	b->text = format_text(d, fmt, ap);
+}
+
+void document_lead(struct document *d, enum style style, const char *fmt, ...)
+{
+	const struct block block = {.kind = BLOCK_LEAD, .style = style};
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_page_block(d, &block, fmt, ap);
+	va_end(ap);
+}
+
+void document_section(struct document *d, const char *anchor, const char *fmt, ...)
+{
+	const struct block block = {.kind = BLOCK_SECTION, .anchor = anchor};
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_page_block(d, &block, fmt, ap);
+	va_end(ap);
+}
+
+void document_link(struct document *d, const char *anchor, const char *fmt, ...)
+{
+	const struct block block = {.kind = BLOCK_LINK, .anchor = anchor};
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_page_block(d, &block, fmt, ap);
+	va_end(ap);
+}
+
+void document_begin(struct document *d, enum page_group group, enum style style, const char *anchor,
+		    const char *fmt, ...)
+{
+	const struct block block = {.kind = BLOCK_BEGIN,
+				    .group = group,
+				    .style = style,
+				    .anchor = anchor};
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_page_block(d, &block, fmt, ap);
+	va_end(ap);
+}
+
+void document_end(struct document *d)
+{
+	if (d->is_page)
+		add_block(d, BLOCK_END, 0);
+}
+
+void document_unit(struct document *d, const char *unit)
+{
+	struct block *b = open_table(d);
+
+	if (b)
+		b->unit = arena_strdup(d->arena, unit);
+}
+
+static struct cell *last_cell(struct document *d)
+{
+	struct block *b = open_table(d);
+
+	return b && b->cell_n ? &b->cells[b->cell_n - 1] : NULL;
+}
+
+void document_value(struct document *d, enum style style, double value, double expected,
+		    const char *fmt, ...)
+{
+	struct block *b = open_table(d);
+	struct cell *c;
+	va_list ap;
+
+	if (!b)
+		return;
+	va_start(ap, fmt);
+	c = ARENA_PUSH(d->arena, b->cells, b->cell_n);
+	*c = (struct cell){.style = style, .measured = true, .value = value, .expected = expected};
+	c->text = format_text(d, fmt, ap);
+	va_end(ap);
+}
+
+void document_cell_anchor(struct document *d, const char *fmt, ...)
+{
+	struct cell *c = d->is_page ? last_cell(d) : NULL;
+	va_list ap;
+
+	if (!c)
+		return;
+	va_start(ap, fmt);
+	c->anchor = arena_vprintf(d->arena, fmt, ap);
+	va_end(ap);
+}
+
+void document_chart(struct document *d, enum chart chart, const char *unit, const char *fmt, ...)
+{
+	struct block *b;
+	va_list ap;
+
+	if (!d->is_page)
+		return;
+	b = add_block(d, BLOCK_CHART, 0);
+	b->chart = chart;
+	b->unit = arena_strdup(d->arena, unit);
+	va_start(ap, fmt);
+	b->text = format_text(d, fmt, ap);
+	va_end(ap);
+}
+
+void document_point(struct document *d, const struct chart_point *p, const char *fmt, ...)
+{
+	struct block *b = d->block_n ? &d->blocks[d->block_n - 1] : NULL;
+	struct point *new;
+	va_list ap;
+
+	if (!b || b->kind != BLOCK_CHART)
+		return;
+	new = ARENA_PUSH(d->arena, b->points, b->point_n);
+	new->at = *p;
+	va_start(ap, fmt);
+	new->label = format_text(d, fmt, ap);
+	va_end(ap);
+}
+
+void document_drawing(struct document *d, const char *svg)
+{
+	if (d->is_page)
+		add_block(d, BLOCK_DRAWING, 0)->text = arena_strdup(d->arena, svg);
+}
+
+/* ---- for the writers ---- */
+
+size_t command_length(const char *s)
+{
+	size_t n = *s == '`' ? strcspn(s + 1, "`\n") : 0;
+
+	return n && s[n + 1] == '`' ? n + 2 : 0;
+}
+
+bool table_has_head(const struct block *b)
+{
+	size_t n = b->columns < b->cell_n ? b->columns : b->cell_n;
+
+	for (size_t i = 0; i < n; i++)
+		if (b->cells[i].style != STYLE_DIM)
+			return false;
+	return n > 0 && b->cell_n > b->columns;
+}
+
+const char *cell_sign(const struct cell *c)
+{
+	if (!c->measured)
+		return "";
+	return c->style == STYLE_BAD ? " x" : c->style == STYLE_WARN ? " !" : "";
+}
+
+bool table_has_figures(const struct block *b)
+{
+	for (size_t i = 0; i < b->cell_n; i++)
+		if (b->cells[i].measured)
+			return true;
+	return false;
+}
+
+const char *document_title_of(const struct document *d)
+{
+	return d->title ? d->title : "onehop";
+}
+
+size_t end_of_group(const struct document *d, size_t at)
+{
+	size_t depth = 1;
+
+	while (depth && ++at < d->block_n) {
+		depth += d->blocks[at].kind == BLOCK_BEGIN;
+		depth -= d->blocks[at].kind == BLOCK_END;
+	}
+	return at;
 }

@@ -52,14 +52,6 @@ static size_t columns_of(const char *s, size_t n)
 	return columns;
 }
 
-/* The length of a command in backquotes at s, both included; 0: there is none. */
-static size_t command_length(const char *s)
-{
-	size_t n = *s == '`' ? strcspn(s + 1, "`\n") : 0;
-
-	return n && s[n + 1] == '`' ? n + 2 : 0;
-}
-
 /* The length of NAME="A B" at s; 0: there is none. */
 static size_t setting_length(const char *s)
 {
@@ -278,7 +270,7 @@ static void write_table(struct writer *w, const struct block *b)
 	} while (part.end < b->columns);
 }
 
-static void (*const write_block[BLOCK_KIND_N])(struct writer *w, const struct block *b) = {
+static void (*const write_block[BLOCK_LEAD])(struct writer *w, const struct block *b) = {
 	[BLOCK_HEADING] = write_paragraph, [BLOCK_PARAGRAPH] = write_paragraph,
 	[BLOCK_ITEM] = write_item,         [BLOCK_VERBATIM] = write_verbatim,
 	[BLOCK_BLANK] = write_blank,       [BLOCK_TABLE] = write_table,
@@ -292,8 +284,20 @@ void document_write_text(const struct document *d, const struct text_format *for
 		.width = format->width ? format->width : TEXT_DEFAULT_WIDTH,
 		.colour = format->colour,
 	};
+	const struct block *blank = NULL;
 
-	for (size_t i = 0; i < d->block_n; i++)
-		if (d->blocks[i].kind != BLOCK_BLANK || i + 1 < d->block_n)
-			write_block[d->blocks[i].kind](&w, &d->blocks[i]);
+	for (size_t i = 0; i < d->block_n; i++) {
+		const struct block *b = &d->blocks[i];
+
+		if (b->kind == BLOCK_BEGIN && (b->group == GROUP_PAGE || b->group == GROUP_FOLD))
+			i = end_of_group(d, i);
+		if (b->kind >= BLOCK_LEAD)
+			continue;
+		/* One between two others, however many, and whatever was only for pages there. */
+		if (b->kind != BLOCK_BLANK && blank)
+			write_block[BLOCK_BLANK](&w, blank);
+		blank = b->kind == BLOCK_BLANK && out->len ? b : NULL;
+		if (b->kind != BLOCK_BLANK)
+			write_block[b->kind](&w, b);
+	}
 }

@@ -11,6 +11,7 @@ static const char *const titles[RDMA_MEASURE_N] = {
 	[RDMA_WRITE] = "RDMA_Write BW Test",
 	[RDMA_READ] = "RDMA_Read BW Test",
 	[RDMA_LATENCY_WRITE] = "RDMA_Write Latency Test",
+	[RDMA_LATENCY_SEND] = "Send Latency Test",
 	[RDMA_LATENCY_READ] = "RDMA_Read Latency Test",
 };
 
@@ -30,43 +31,58 @@ static const char latencies[] =
 	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n";
 
 /* Its peak is the fastest sample; a rate of messages in millions a second comes from GB/s. */
-static void add_bandwidth(struct strbuf *out, const struct rdma_run *r, const struct rdma_cell *c,
+static void add_bandwidth(struct strbuf *out, uint64_t bytes, const struct rdma_cell *c,
 			  enum perftest_release release)
 {
 	strbuf_printf(out, " %-7lu    %-10lu       %-7.2f            %-7.2f%s%-7.6f\n",
-		      (unsigned long)r->bytes, (unsigned long)c->messages, c->value.max * 1e9 / MIB,
+		      (unsigned long)bytes, (unsigned long)c->messages, c->value.max * 1e9 / MIB,
 		      c->value.median * 1e9 / MIB, bandwidths[release].before_rate,
-		      c->value.median * 1e3 / (double)r->bytes);
+		      c->value.median * 1e3 / (double)bytes);
 }
 
-static void add_latency(struct strbuf *out, const struct rdma_cell *c)
+static void add_latency(struct strbuf *out, uint64_t bytes, const struct rdma_cell *c)
 {
 	strbuf_printf(out,
 		      " %-7lu %lu          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "
 		      "\t%-7.2f\t\t%-7.2f \t\t%-7.2f\n",
-		      (unsigned long)RDMA_LATENCY_BYTES, (unsigned long)c->messages, c->value.min,
-		      c->value.max, c->value.median, c->mean, c->deviation, c->p99, c->p999);
+		      (unsigned long)bytes, (unsigned long)c->messages, c->value.min, c->value.max,
+		      c->value.median, c->mean, c->deviation, c->p99, c->p999);
+}
+
+void format_perftest_table(const struct perftest_table *t, enum perftest_release release,
+			   struct strbuf *out)
+{
+	if (!titles[t->measure] || !t->cell->value.n)
+		return;
+	strbuf_puts(out, RULE);
+	strbuf_printf(out,
+		      "                    %s\n Dual-port       : OFF\t\tDevice         : %s\n",
+		      titles[t->measure], t->device);
+	if (t->memory)
+		strbuf_printf(out, " Memory          : %s by %s\n", t->memory,
+			      region_way_word(t->way));
+	strbuf_puts(out, RULE);
+	strbuf_puts(out, rdma_is_latency(t->measure) ? latencies : bandwidths[release].heading);
+	if (rdma_is_latency(t->measure))
+		add_latency(out, t->bytes, t->cell);
+	else
+		add_bandwidth(out, t->bytes, t->cell, release);
+	strbuf_puts(out, RULE);
 }
 
 static void add_table(struct strbuf *out, const struct rdma_session *s, const struct rdma_pair *p,
 		      const struct rdma_run *r, enum rdma_measure m, enum perftest_release release)
 {
-	const struct rdma_cell *c = &r->result.cells[m];
+	const struct perftest_table t = {
+		.measure = m,
+		.device = s->listing->ports[p->port].device,
+		.memory = p->gpu >= 0 ? s->devices.chosen.names[p->gpu] : NULL,
+		.way = r->way,
+		.bytes = rdma_is_latency(m) ? RDMA_LATENCY_BYTES : r->bytes,
+		.cell = &r->result.cells[m],
+	};
 
-	strbuf_puts(out, RULE);
-	strbuf_printf(out,
-		      "                    %s\n Dual-port       : OFF\t\tDevice         : %s\n",
-		      titles[m], s->listing->ports[p->port].device);
-	if (p->gpu >= 0)
-		strbuf_printf(out, " Memory          : %s by %s\n", s->devices.chosen.names[p->gpu],
-			      region_way_word(r->way));
-	strbuf_puts(out, RULE);
-	strbuf_puts(out, m < RDMA_LATENCY_WRITE ? bandwidths[release].heading : latencies);
-	if (m < RDMA_LATENCY_WRITE)
-		add_bandwidth(out, r, c, release);
-	else
-		add_latency(out, c);
-	strbuf_puts(out, RULE);
+	format_perftest_table(&t, release, out);
 }
 
 void format_perftest(const struct rdma_session *s, enum perftest_release release,
@@ -74,11 +90,7 @@ void format_perftest(const struct rdma_session *s, enum perftest_release release
 {
 	for (size_t i = 0; i < s->pair_n; i++)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++)
-			for (int m = 0; m < RDMA_MEASURE_N; m++) {
-				const struct rdma_run *r = &s->pairs[i].runs[k];
-
-				if (titles[m] && r->result.cells[m].value.n)
-					add_table(out, s, &s->pairs[i], r, (enum rdma_measure)m,
-						  release);
-			}
+			for (int m = 0; m < RDMA_MEASURE_N; m++)
+				add_table(out, s, &s->pairs[i], &s->pairs[i].runs[k],
+					  (enum rdma_measure)m, release);
 }

@@ -2,21 +2,22 @@
 /* What the tables and reports of bench nccl and bench collective share (report_nccl.c). */
 #pragma once
 
-#include "session/nccl_session.h"
+#include "session/collective_session.h"
 
 struct document;
 struct strbuf;
 
 /* nccl-tests' columns: size, count, type, redop, root; then time, algbw, busbw and wrong elements of a cell. */
-void nccl_table_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row);
-void nccl_table_cell(struct strbuf *out, const struct nccl_cell *c);
+void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
+		    const struct collective_row *row);
+void nccl_table_cell(struct strbuf *out, const struct collective_cell *c);
 
 /* The most decimals, at most two, that fit the width. */
 void nccl_table_number(double value, int width, char *buf, size_t size);
 
 /* "data": whether what was checked was right, of all engines, and where it was not. */
-void nccl_report_data(struct document *out, const struct nccl_result *r);
+void nccl_report_data(struct document *out, const struct collective_result *r);
 /* "spread": how many times are known well; verbose: the interval of each. */
-void nccl_report_spread(struct document *out, const struct nccl_result *r, bool verbose);
+void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose);
 /* "sizes": if there was no memory for all of them. */
-void nccl_report_sizes(struct document *out, const struct nccl_result *r);
+void nccl_report_sizes(struct document *out, const struct collective_result *r);

@@ -36,6 +36,7 @@ static void add_pairs(struct document *out, const struct topology *t)
 		add_matrix_legend(out, t, t->gpu_n);
 	} else {
 		add_class_summary(out, t);
+		add_page_matrix(out, t);
 	}
 }
 
@@ -88,7 +89,10 @@ static void add_acs_line(struct document *out, const struct machine *m, bool ver
 	if (unread)
 		strbuf_printf(&b, "%sunknown on %zu of %zu bridges%s", b.len ? "; " : "", unread,
 			      bridges, fact_is(m->root, 0) ? " (needs root)" : "");
-	document_item(out, STYLE_PLAIN, 0, "ACS:  ", "%s", bridges ? strbuf_str(&b) : "no bridges");
+	document_item(out, STYLE_PLAIN, 0, "ACS:  ", "%s",
+		      bridges                     ? strbuf_str(&b)
+		      : fact_known(m->pci_listed) ? "no bridges"
+						  : "unknown (no bridge is shown)");
 }
 
 /* ", groups of type DMA-FQ: 40 devices, identity: 2 devices" */
@@ -123,19 +127,34 @@ static void add_iommu_line(struct document *out, const struct machine *m)
 	document_item(out, STYLE_PLAIN, 0, "IOMMU:", "%s", strbuf_str(&b));
 }
 
+/* Not collected is another thing than none. */
+static void add_not_listed(struct document *out, const char *label, struct fact_int listed)
+{
+	document_item(out, STYLE_PLAIN, 0, label, "unknown (%s)",
+		      listed.from ? listed.from : "not collected");
+}
+
 static void add_platform(struct document *out, const struct machine *m, bool verbose)
 {
 	size_t bridges = count_bridges(m);
 
 	document_blank(out);
-	document_item(out, STYLE_PLAIN, 0, "PCI:  ", "%zu functions, %zu of them bridges", m->pci_n,
-		      bridges);
+	if (m->pci_n || fact_known(m->pci_listed))
+		document_item(out, STYLE_PLAIN, 0, "PCI:  ", "%zu %s%s, %zu of them %s", m->pci_n,
+			      text_plural(m->pci_n, "function", "functions"),
+			      fact_known(m->pci_listed) ? "" : " shown", bridges,
+			      text_plural(bridges, "a bridge", "bridges"));
+	else
+		add_not_listed(out, "PCI:  ", m->pci_listed);
 	if (m->pci_n)
 		add_acs_line(out, m, verbose);
 	add_iommu_line(out, m);
-	if (m->rdma_n || verbose)
-		document_item(out, STYLE_PLAIN, 0, "RDMA: ", "%zu %s", m->rdma_n,
-			      text_plural(m->rdma_n, "device", "devices"));
+	if (!m->rdma_n && fact_unknown(m->rdma_listed))
+		add_not_listed(out, "RDMA: ", m->rdma_listed);
+	else if (m->rdma_n || verbose)
+		document_item(out, STYLE_PLAIN, 0, "RDMA: ", "%zu %s%s", m->rdma_n,
+			      text_plural(m->rdma_n, "device", "devices"),
+			      fact_unknown(m->rdma_listed) ? " shown" : "");
 }
 
 /* ---- findings ---- */
@@ -272,6 +291,11 @@ void report_evidence(struct strbuf *b, const struct evidence *e)
 		strbuf_printf(b, " (%s)", e->from);
 }
 
+static void add_seen_item(struct document *out, const char *text)
+{
+	document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "seen", "%s", text);
+}
+
 /* The first line is the value that decided. */
 static void add_evidence(struct document *out, const struct finding *f, bool verbose)
 {
@@ -279,20 +303,103 @@ static void add_evidence(struct document *out, const struct finding *f, bool ver
 		AUTO_STRBUF struct strbuf b = {0};
 
 		report_evidence(&b, &f->evidence[i]);
-		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "seen", "%s",
-				     strbuf_str(&b));
+		add_seen_item(out, strbuf_str(&b));
+	}
+}
+
+/* What the card does not show, each once: of several findings, many rest on the same. */
+static void list_more_evidence(struct group g, bool verbose, struct arena *a, struct texts *ret)
+{
+	struct texts shown = {0};
+
+	for (size_t i = 0; i < g.n; i++)
+		for (size_t k = 0; k < g.items[i]->evidence_n; k++) {
+			AUTO_STRBUF struct strbuf b = {0};
+
+			report_evidence(&b, &g.items[i]->evidence[k]);
+			if (verbose || (!i && !k))
+				texts_add(a, &shown, arena_strdup(a, strbuf_str(&b)));
+			else if (!texts_have(&shown, strbuf_str(&b)))
+				texts_add(a, ret, arena_strdup(a, strbuf_str(&b)));
+		}
+}
+
+/* To the device's box, if it is drawn. */
+static void add_box_link(struct document *out, const struct pci_function *f, size_t *n)
+{
+	AUTO_STRBUF struct strbuf box = {0};
+
+	if (!f || ++*n > MAX_SUBJECTS)
+		return;
+	strbuf_printf(&box, DRAWING_ID "%s", f->name);
+	document_link(out, strbuf_str(&box), "%s in the drawing", f->name);
+}
+
+/* The rest that the group rests on, and where its devices are drawn: for pages. */
+static void add_group_evidence(struct document *out, struct group g, bool verbose)
+{
+	const char *reference = g.items[0]->rule->reference;
+	AUTO_STRBUF struct strbuf anchor = {0};
+	struct arena *a = arena_new();
+	struct texts more = {0};
+	size_t links = 0;
+
+	list_more_evidence(g, verbose, a, &more);
+	strbuf_printf(&anchor, "%s-evidence", g.items[0]->rule->id);
+	if (more.n || reference) {
+		document_begin(out, GROUP_FOLD, STYLE_PLAIN, strbuf_str(&anchor), "%s",
+			       more.n && reference ? "More evidence, and the reference"
+			       : more.n            ? "More evidence"
+						   : "Reference");
+		for (size_t i = 0; i < more.n; i++)
+			add_seen_item(out, more.items[i]);
+		if (reference)
+			document_item(out, STYLE_DIM, TEXT_COLUMN, "see ", "%s", reference);
+		document_end(out);
+	}
+	arena_free(a);
+	for (size_t i = 0; i < g.n; i++) {
+		add_box_link(out, g.items[i]->pci, &links);
+		for (size_t k = 0; k < g.items[i]->named_n; k++)
+			add_box_link(out, g.items[i]->named[k], &links);
 	}
 }
 
 static void add_group(struct document *out, struct group g, bool verbose)
 {
 	document_blank(out);
+	document_begin(out, GROUP_CARD, severity_styles[g.items[0]->severity], g.items[0]->rule->id,
+		       "%s", "");
 	add_head(out, g.items[0]);
 	add_others(out, g, verbose ? g.n : MAX_SUBJECTS);
 	add_remedies(out, g, verbose);
 	document_item(out, STYLE_STRONG, TEXT_COLUMN, "why ", "%s", g.items[0]->rule->why);
 	for (size_t i = 0; i < (verbose ? g.n : 1); i++)
 		add_evidence(out, g.items[i], verbose);
+	if (document_is_page(out))
+		add_group_evidence(out, g, verbose);
+	document_end(out);
+}
+
+/* Pages have what text shows with -v, folded. */
+static void add_folded_notes(struct document *out, const struct diagnosis *d)
+{
+	const struct finding **left AUTO_FREE = xcalloc(d->finding_n + 1, sizeof(*left));
+	size_t n = 0, shown = 0;
+
+	for (size_t i = 0; i < d->finding_n; i++)
+		if (d->findings[i].severity == SEVERITY_INFO)
+			left[n++] = &d->findings[i];
+	if (!n || !document_is_page(out))
+		return;
+	document_begin(out, GROUP_FOLD, STYLE_PLAIN, "notes", "Notes (%zu)", n);
+	while (shown < n) {
+		struct group g = take_group(&left[shown], n - shown);
+
+		add_group(out, g, true);
+		shown += g.n;
+	}
+	document_end(out);
 }
 
 /* "3 notes: cross-socket, nic-far, gdr-geforce (-v shows them)" */
@@ -300,9 +407,11 @@ static void add_notes_line(struct document *out, const char *ids, size_t n)
 {
 	if (!n)
 		return;
+	document_begin(out, GROUP_TEXT, STYLE_PLAIN, NULL, "%s", "");
 	document_blank(out);
 	document_paragraph(out, STYLE_DIM, 0, "%zu %s: %s (-v shows %s)", n,
 			   text_plural(n, "note", "notes"), ids, n == 1 ? "it" : "them");
+	document_end(out);
 }
 
 /* Those that are only good to know are counted, and shown with -v. */
@@ -324,6 +433,17 @@ static void add_findings(struct document *out, const struct diagnosis *d, bool v
 			strbuf_printf(&notes, "%s%s", note_n++ ? ", " : "", g.items[0]->rule->id);
 	}
 	add_notes_line(out, strbuf_str(&notes), note_n);
+	if (!verbose)
+		add_folded_notes(out, d);
+}
+
+void add_page_findings(struct document *out, const struct diagnosis *d)
+{
+	document_begin(out, GROUP_PAGE, STYLE_PLAIN, NULL, "%s", "");
+	document_section(out, "findings", d->finding_n ? "Findings" : "No findings");
+	if (document_is_page(out))
+		add_findings(out, d, false);
+	document_end(out);
 }
 
 /* ---- the verdict, what results showed, what could not be seen ---- */
@@ -399,6 +519,16 @@ static void add_reasons(struct document *out, const char *head, const char *line
 			document_item(out, STYLE_PLAIN, 0, "-", "%.*s", (int)n, line);
 }
 
+/* A page lists them. */
+static void add_unseen_line(struct document *out, size_t n, size_t root_n)
+{
+	document_begin(out, GROUP_TEXT, STYLE_PLAIN, NULL, "%s", "");
+	document_paragraph(out, STYLE_DIM, 0, "%zu %s%s unknown (-v lists %s)", n,
+			   root_n ? "other " : "", text_plural(n, "fact is", "facts are"),
+			   n == 1 ? "it" : "them");
+	document_end(out);
+}
+
 /* What root could read is named, because a person can do something about it; the rest is counted. */
 static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
 {
@@ -414,9 +544,7 @@ static void add_unseen(struct document *out, const struct diagnosis *d, bool ver
 	if (n && verbose)
 		add_reasons(out, "Unknown:", strbuf_str(&others));
 	else if (n)
-		document_paragraph(out, STYLE_DIM, 0, "%zu %s%s unknown (-v lists %s)", n,
-				   root_n ? "other " : "", text_plural(n, "fact is", "facts are"),
-				   n == 1 ? "it" : "them");
+		add_unseen_line(out, n, root_n);
 }
 
 static size_t count_nvml(const struct machine *m)
@@ -456,6 +584,7 @@ static const struct {
 	[OBSERVED_PEER_COPY] = {"correct data", true},
 	[OBSERVED_PEER_ACCESS] = {"peer access", true},
 	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
+	[OBSERVED_BOTH_WAYS] = {"bandwidth both ways", false},
 	[OBSERVED_RATE] = {"copies much slower than expected", false},
 	[OBSERVED_LATENCY] = {"latency", false},
 	[OBSERVED_NCCL_TRANSPORT] = {"NCCL used P2P for", true, "connection", "connections"},
@@ -728,11 +857,52 @@ static void add_questions(struct document *out, const struct diagnosis *d)
 		document_item(out, STYLE_STRONG, 2, "ask", "%s: `%s`", q[i].tells, q[i].command);
 }
 
+/* The answer of a page, in front of the machine. */
+static void add_lead(struct document *out, const struct diagnosis *d)
+{
+	char sentence[1024];
+
+	add_machine_head(out, d->topology->machine, "GPU peer-to-peer");
+	for (enum endpoint_kind with = ENDPOINT_GPU; with <= ENDPOINT_NIC; with++)
+		if (*diagnosis_verdict_with(d, with, sentence, sizeof(sentence)))
+			document_lead(out, with == ENDPOINT_GPU ? verdict_style(d) : STYLE_PLAIN,
+				      "%s.", sentence);
+}
+
+/* What text shows with -v, folded behind the rest. */
+void report_check_details(struct document *out, const struct diagnosis *d, bool verbose)
+{
+	if (!document_is_page(out))
+		return;
+	add_drawing(out, d);
+	document_section(out, "details", "Details");
+	document_begin(out, GROUP_FOLD, STYLE_PLAIN, "unknown", "What is unknown, and why");
+	add_unseen(out, d, true);
+	document_end(out);
+	if (!verbose) {
+		document_begin(out, GROUP_FOLD, STYLE_PLAIN, "rules", "All rules");
+		add_outcomes(out, d);
+		document_end(out);
+	}
+	document_begin(out, GROUP_FOLD, STYLE_PLAIN, "platform", "Platform");
+	add_recording_note(out, d->topology->machine);
+	add_platform(out, d->topology->machine, true);
+	document_end(out);
+}
+
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
 		  bool verbose)
 {
+	report_check_body(out, d, fixes, verbose);
+	report_check_details(out, d, verbose);
+}
+
+void report_check_body(struct document *out, const struct diagnosis *d,
+		       const struct check_fixes *fixes, bool verbose)
+{
 	const struct topology *t = d->topology;
 
+	add_lead(out, d);
 	add_recorded(out, t->machine);
 	if (verbose)
 		add_recording_note(out, t->machine);
@@ -741,13 +911,17 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 	add_numbering(out, t->machine);
 	if (!t->gpu_n || verbose)
 		add_platform(out, t->machine, verbose);
+	document_section(out, "pairs", "Pairs");
 	add_pairs(out, t);
 	document_blank(out);
+	document_begin(out, GROUP_TEXT, STYLE_PLAIN, NULL, "%s", "");
 	report_verdict(out, d);
+	document_end(out);
 	add_gpus_seen(out, t->machine);
 	add_seen(out, t);
 	report_weighed(out, t->machine);
 	add_measured(out, t);
+	document_section(out, "findings", d->finding_n ? "Findings" : "No findings");
 	add_findings(out, d, verbose);
 	if (verbose)
 		add_outcomes(out, d);

@@ -11,51 +11,65 @@
 #include <math.h>
 #include <stdio.h>
 
-static enum nccl_place place_of(const struct nccl_plan *p)
+static enum collective_place place_of(const struct collective_plan *p)
 {
 	return p->skip[OUT_OF_PLACE] ? IN_PLACE : OUT_OF_PLACE;
 }
 
-/* ---- the table ---- */
-
-static const char *way_text(const struct nccl_result *r)
+static bool is_shim(const struct collective_plan *p)
 {
-	if (r->start.ranks < 2)
-		return "no data goes to another device";
-	return r->start.direct ? "directly into the memory of the other devices"
-			       : "through the host's memory";
+	return p->engine == ENGINE_SHIM;
 }
 
-static void add_columns(struct strbuf *out, const struct nccl_plan *p)
+/* ---- the table ---- */
+
+/* Of libonehop; the log says it of the shim. */
+static const char *way_text(const struct collective_result *r)
 {
-	static const char columns[] = "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %9s";
+	if (is_shim(&r->plan))
+		return "";
+	if (r->start.ranks < 2)
+		return ", no data goes to another device";
+	return r->start.direct ? ", directly into the memory of the other devices"
+			       : ", through the host's memory";
+}
+
+static void add_columns(struct strbuf *out, const struct collective_plan *p)
+{
+	static const char columns[] = "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s";
+	static const char algorithm[] = "  %9s";
 	static const char against[] = "  %7s  %6s  %6s  %5s  %13s";
 
 	strbuf_printf(out, columns, "size", "count", "type", "redop", "root", "time", "algbw",
-		      "busbw", "#wrong", "algorithm");
+		      "busbw", "#wrong");
+	if (!is_shim(p))
+		strbuf_printf(out, algorithm, "algorithm");
 	if (p->against)
 		strbuf_printf(out, against, "NCCL", "busbw", "#wrong", "ratio", "95 % interval");
 	strbuf_putc(out, '\n');
-	strbuf_printf(out, columns, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+	strbuf_printf(out, columns, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)",
 		      "");
+	if (!is_shim(p))
+		strbuf_printf(out, algorithm, "");
 	if (p->against)
 		strbuf_printf(out, against, "(us)", "(GB/s)", "", "", "");
 	strbuf_putc(out, '\n');
 }
 
-void report_collective_head(struct strbuf *out, const struct nccl_arm *arm)
+void report_collective_head(struct strbuf *out, const struct collective_arm *arm)
 {
-	const struct nccl_result *r = &arm->result;
-	const struct nccl_plan *p = &r->plan;
+	const struct collective_result *r = &arm->result;
+	const struct collective_plan *p = &r->plan;
 	char nccl[64] = "", version[32];
 
 	nccl_version_text(r->start.version, version, sizeof(version));
 	if (p->against)
 		snprintf(nccl, sizeof(nccl), ", in turn with NCCL %s", version);
-	strbuf_printf(out, "# %s by libonehop, %s%s%s\n", nccl_op_words[p->op],
+	strbuf_printf(out, "# %s by %s, %s%s%s\n", nccl_op_words[p->op],
+		      is_shim(p) ? collective_engine_names[p->engine] : "libonehop",
 		      place_of(p) == IN_PLACE ? "in place" : "out of place",
 		      p->graph ? ", in a CUDA graph" : "", nccl);
-	strbuf_printf(out, "# %d %s, %s\n", r->start.ranks,
+	strbuf_printf(out, "# %d %s%s\n", r->start.ranks,
 		      text_plural((size_t)r->start.ranks, "rank", "ranks"), way_text(r));
 	for (size_t i = 0; i < r->rank_n; i++)
 		strbuf_printf(out, "# rank %d: %s device %d %s%s%s\n", r->ranks[i].rank,
@@ -64,8 +78,8 @@ void report_collective_head(struct strbuf *out, const struct nccl_arm *arm)
 	add_columns(out, p);
 }
 
-static void add_against(struct strbuf *out, const struct nccl_cell *other,
-			const struct nccl_ratio *ratio)
+static void add_against(struct strbuf *out, const struct collective_cell *other,
+			const struct collective_ratio *ratio)
 {
 	char time[32], busbw[32];
 
@@ -81,7 +95,7 @@ static void add_against(struct strbuf *out, const struct nccl_cell *other,
 		strbuf_printf(out, "  %5.3f - %5.3f", ratio->low, ratio->high);
 }
 
-static void add_times(struct strbuf *out, const struct nccl_chosen *c)
+static void add_times(struct strbuf *out, const struct collective_chosen *c)
 {
 	const char *between = "";
 
@@ -96,18 +110,19 @@ static void add_times(struct strbuf *out, const struct nccl_chosen *c)
 	strbuf_putc(out, '\n');
 }
 
-void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
-			   const struct nccl_row *row, bool verbose)
+void report_collective_row(struct strbuf *out, const struct collective_plan *plan,
+			   const struct collective_row *row, bool verbose)
 {
-	const enum nccl_place k = place_of(plan);
+	const enum collective_place k = place_of(plan);
 
 	nccl_table_row(out, plan, row);
 	nccl_table_cell(out, &row->cell[k]);
-	strbuf_printf(out, "  %9s", algorithm_word(row->chosen.algorithm));
+	if (!is_shim(plan))
+		strbuf_printf(out, "  %9s", algorithm_word(row->chosen.algorithm));
 	if (plan->against)
 		add_against(out, &row->other[k], &row->ratio[k]);
 	strbuf_putc(out, '\n');
-	if (verbose)
+	if (verbose && !is_shim(plan))
 		add_times(out, &row->chosen);
 }
 
@@ -115,7 +130,7 @@ void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
 
 enum standing { FASTER, EQUAL, SLOWER, OPEN, STANDING_N };
 
-static enum standing standing_of(const struct nccl_ratio *r)
+static enum standing standing_of(const struct collective_ratio *r)
 {
 	if (!isfinite(r->low) || !isfinite(r->high))
 		return OPEN;
@@ -124,24 +139,29 @@ static enum standing standing_of(const struct nccl_ratio *r)
 	return r->low > 1 ? SLOWER : EQUAL;
 }
 
-static void add_slower(struct document *out, const struct nccl_result *r, enum nccl_place k)
+static void add_slower(struct document *out, const struct collective_result *r,
+		       enum collective_place k)
 {
 	for (size_t i = 0; i < r->row_n; i++) {
-		const struct nccl_row *row = &r->rows[i];
+		const struct collective_row *row = &r->rows[i];
 		char bytes[BYTES_TEXT_SIZE];
 
 		if (standing_of(&row->ratio[k]) == SLOWER)
 			document_paragraph(out, STYLE_BAD, 2,
-					   "slower at %s: %.2f us, NCCL %.2f us, ratio %.2f (%s)",
+					   "slower at %s: %.2f us, NCCL %.2f us, ratio %.2f%s%s%s",
 					   bytes_text(row->bytes, bytes), row->cell[k].time_us,
 					   row->other[k].time_us, row->ratio[k].median,
-					   algorithm_word(row->chosen.algorithm));
+					   is_shim(&r->plan) ? "" : " (",
+					   is_shim(&r->plan)
+						   ? ""
+						   : algorithm_word(row->chosen.algorithm),
+					   is_shim(&r->plan) ? "" : ")");
 	}
 }
 
-static void add_standing(struct document *out, const struct nccl_result *r)
+static void add_standing(struct document *out, const struct collective_result *r, const char *key)
 {
-	const enum nccl_place k = place_of(&r->plan);
+	const enum collective_place k = place_of(&r->plan);
 	size_t n[STANDING_N] = {0}, narrow = 0;
 
 	for (size_t i = 0; i < r->row_n; i++) {
@@ -149,12 +169,12 @@ static void add_standing(struct document *out, const struct nccl_result *r)
 		narrow += r->rows[i].ratio[k].narrow;
 	}
 	if (n[OPEN] == r->row_n) {
-		document_item(out, STYLE_WARN, 0, "against NCCL",
+		document_item(out, STYLE_WARN, 0, key,
 			      "not decided: too few batches for an interval");
 		return;
 	}
 	document_item(
-		out, n[SLOWER] ? STYLE_WARN : STYLE_GOOD, 0, "against NCCL",
+		out, n[SLOWER] ? STYLE_WARN : STYLE_GOOD, 0, key,
 		"faster at %zu of %zu sizes, equal at %zu (the interval of the ratio contains 1), "
 		"slower at %zu%s",
 		n[FASTER], r->row_n, n[EQUAL], n[SLOWER],
@@ -183,16 +203,16 @@ static void add_choice(struct document *out, const struct tune_use *u)
 			      "by estimates. To measure this machine: onehop tune");
 }
 
-void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
+void report_collective_verdict(struct document *out, const struct collective_arm *arm, bool verbose)
 {
-	const struct nccl_result *r = &arm->result;
+	const struct collective_result *r = &arm->result;
 	char version[32];
 
 	document_blank(out);
 	if (r->plan.against && r->row_n)
-		add_standing(out, r);
+		add_standing(out, r, is_shim(&r->plan) ? "with the shim" : "against NCCL");
 	nccl_report_data(out, r);
-	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d %s, %s", arm->device,
+	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d %s%s", arm->device,
 		      r->start.ranks, text_plural((size_t)r->start.ranks, "rank", "ranks"),
 		      way_text(r));
 	if (arm->machine)
@@ -212,4 +232,12 @@ void report_collective_verdict(struct document *out, const struct nccl_arm *arm,
 	document_heading(out, "How NCCL connected its ranks, from %s log",
 			 arm->several_logs ? "rank 0's" : "its");
 	report_log(out, arm->log, verbose);
+}
+
+void report_collective_no_p2p(struct document *out, const struct collective_arm *off)
+{
+	if (off->result.plan.against && off->result.row_n)
+		add_standing(out, &off->result,
+			     is_shim(&off->result.plan) ? "with the shim, both without P2P"
+							: "against NCCL, both without P2P");
 }

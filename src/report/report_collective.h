@@ -2,7 +2,7 @@
 /* What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. And what `onehop tune` prints. */
 #pragma once
 
-#include "session/nccl_session.h"
+#include "session/collective_session.h"
 #include "session/simulate_session.h"
 #include "session/tune_session.h"
 
@@ -12,12 +12,15 @@ struct document;
 struct strbuf;
 
 /* Lines of the table, as they come. verbose: the time of each algorithm, measured or estimated. */
-void report_collective_head(struct strbuf *out, const struct nccl_arm *arm);
-void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
-			   const struct nccl_row *row, bool verbose);
+void report_collective_head(struct strbuf *out, const struct collective_arm *arm);
+void report_collective_row(struct strbuf *out, const struct collective_plan *plan,
+			   const struct collective_row *row, bool verbose);
 
 /* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
-void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose);
+void report_collective_verdict(struct document *out, const struct collective_arm *arm,
+			       bool verbose);
+/* The first of these for the run without P2P. */
+void report_collective_no_p2p(struct document *out, const struct collective_arm *off);
 
 /* The table of a model (--simulate); verbose: the time of each algorithm in it. */
 void report_simulated_table(struct strbuf *out, const struct simulate_session *s,

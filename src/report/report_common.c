@@ -181,6 +181,15 @@ static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 			 text_plural(unknown, "other GPU", "other GPUs"));
 }
 
+void put_gpus_and_driver(struct strbuf *out, const struct machine *m)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_gpu_parts(&b, m);
+	add_driver_part(&b, &m->driver);
+	strbuf_puts(out, strbuf_str(&b));
+}
+
 void add_machine_line(struct document *out, const struct machine *m)
 {
 	struct strbuf b AUTO_STRBUF = {0};
@@ -277,6 +286,18 @@ static void add_matrix_cell(struct document *out, const struct topology *t, size
 	else
 		document_cell(out, marks[p->verdict].style, "%s %s",
 			      path_class_name(p, name, sizeof(name)), marks[p->verdict].mark);
+	if (i != j)
+		document_cell_anchor(out, PAIR_ANCHOR, t->endpoints[i].name, t->endpoints[j].name);
+}
+
+void add_page_matrix(struct document *out, const struct topology *t)
+{
+	if (!document_is_page(out) || t->gpu_n < 2)
+		return;
+	document_begin(out, GROUP_PAGE, STYLE_PLAIN, NULL, "%s", "");
+	add_matrix(out, t, t->gpu_n, 0, t->gpu_n, true);
+	add_matrix_legend(out, t, t->gpu_n);
+	document_end(out);
 }
 
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `onehop compare` prints: measurement by measurement, then who changed most, then the verdict. */
+#include "report/report_impl.h"
 #include "report/report_json_impl.h"
 
 #include "base/rate.h"
@@ -229,6 +230,48 @@ static void add_peak_row(struct document *out, const struct compared *k)
 	add_ratio(out, before->median, after->median);
 	document_cell(out, STYLE_DIM, "at %s -> %s", size_format(before->bytes, a, sizeof(a)),
 		      size_format(after->bytes, b, sizeof(b)));
+}
+
+/* A copy within a GPU is so much faster that no other bar would be seen next to its own. */
+static bool share_scale(const struct compared *a, const struct compared *b)
+{
+	return !is_yes_or_no(a) && !is_yes_or_no(b) &&
+	       strcmp(a->metric->unit, b->metric->unit) == 0 &&
+	       (a->metric->shape == SHAPE_LOCAL) == (b->metric->shape == SHAPE_LOCAL);
+}
+
+/* Bars of one scale: those of all that share that of `first`. */
+static void add_chart_of(struct document *out, const struct comparison *c,
+			 const struct compared *first)
+{
+	document_chart(out, CHART_CHANGE, first->metric->unit, "Before and after%s, medians in %s",
+		       first->metric->shape == SHAPE_LOCAL ? ", within a GPU" : "",
+		       first->metric->unit);
+	for (size_t i = 0; i < c->kind_n; i++) {
+		const struct compared *k = &c->kinds[i];
+		const struct compared_cell *cell = is_collective(k) ? telling_cell(k) : NULL;
+		const struct chart_point p = {
+			.value = cell ? cell->after->median : k->after,
+			.other = cell ? cell->before->median : k->before,
+			.style = k->counts[TREND_WORSE] ? STYLE_BAD : STYLE_PLAIN,
+		};
+
+		if (share_scale(k, first))
+			document_point(out, &p, "%s%s", k->metric->title,
+				       k->metric->staged ? ", P2P off" : "");
+	}
+}
+
+static void add_charts(struct document *out, const struct comparison *c)
+{
+	for (size_t i = 0; i < c->kind_n; i++) {
+		bool said = is_yes_or_no(&c->kinds[i]);
+
+		for (size_t k = 0; k < i && !said; k++)
+			said = share_scale(&c->kinds[k], &c->kinds[i]);
+		if (!said)
+			add_chart_of(out, c, &c->kinds[i]);
+	}
 }
 
 static void add_summary(struct document *out, const struct comparison *c)
@@ -505,8 +548,23 @@ static void add_verdict(struct document *out, const struct comparison *c)
 				   c->counts[TREND_WORSE], c->counts[TREND_SAME]);
 }
 
+void report_comparison(struct document *out, const struct comparison *c)
+{
+	add_input(out, "before:", c->before);
+	add_input(out, "after: ", c->after);
+	add_verdict(out, c);
+	if (!c->kind_n)
+		return;
+	add_failed(out, c);
+	add_slow(out, c);
+	add_summary(out, c);
+	add_charts(out, c);
+	add_extremes(out, c);
+}
+
 void report_compare(struct document *out, const struct comparison *c, const int *pair, bool verbose)
 {
+	document_title(out, "Before and after");
 	add_input(out, "before:", c->before);
 	add_input(out, "after: ", c->after);
 	add_verdict(out, c);
@@ -516,6 +574,7 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 		add_failed(out, c);
 		add_slow(out, c);
 		add_summary(out, c);
+		add_charts(out, c);
 		if (pair)
 			add_pair(out, c, pair);
 		else

@@ -23,6 +23,9 @@ json_t *report_env_json(const struct diagnosis *d, const struct advice *a,
 /* `env --explain NAME`. */
 void report_variable(struct document *out, const struct variable *v);
 
+/* `env --shim`: the NCCL shim on a machine with two GPUs or more. */
+void report_env_shim(struct document *out, const struct topology *t);
+
 /* Only what is needed for sure is in these, and nothing else. */
 void format_env_shell(const struct advice *a, struct strbuf *out); /* export NAME=VALUE */
 void format_env_conf(const struct advice *a,

@@ -19,20 +19,6 @@
 
 /* ---- what there is to do ---- */
 
-size_t plan_doing_steps(const struct plan *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->step_n; i++)
-		n += step_does(&p->steps[i]);
-	return n;
-}
-
-bool plan_has_work(const struct plan *p)
-{
-	return plan_doing_steps(p) > 0 || p->manual_n > 0;
-}
-
 enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
 			     const char *rule)
 {
@@ -60,12 +46,16 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
 			: PLAN_ANSWERS_NOTHING;
 }
 
-void report_forgotten(struct document *out, unsigned number)
+void report_forgotten(struct document *out, const struct journal_entry *e)
 {
+	AUTO_STRBUF struct strbuf shown = {0};
+
+	if (!e->damage)
+		strbuf_printf(&shown, "; onehop history %u still shows what it did", e->number);
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"Fix %u is closed, and nothing else was changed. onehop undo skips it; onehop history %u still shows what it did.",
-		number, number);
+		"Fix %u is closed, and nothing else was changed. onehop undo skips it%s.",
+		e->number, strbuf_str(&shown));
 }
 
 /* ---- what comes first ---- */
@@ -217,15 +207,16 @@ static void add_head(struct document *out, const struct plan_report *r)
 	}
 	if (steps)
 		add_count(&b, steps, "change", "changes");
+	/* What a person does may need a reboot of its own, and says so. */
+	if (steps && !plan_has_trial(r->plan))
+		strbuf_printf(&b, manual ? " (%s)" : ", %s",
+			      plan_needs_reboot(r->plan) ? "reboot needed" : "no reboot needed");
 	if (manual) {
 		strbuf_puts(&b, steps ? " and " : "");
 		add_count(&b, manual, "thing to do yourself", "things to do yourself");
 	}
 	if (plan_has_trial(r->plan))
 		strbuf_puts(&b, "; the next boot tries the kernel parameters");
-	else if (steps)
-		strbuf_puts(&b,
-			    plan_needs_reboot(r->plan) ? ", reboot needed" : ", no reboot needed");
 	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.%s", strbuf_str(&b),
 			   is_being_applied(r) ? "" : " Nothing has been changed yet.");
 }
@@ -240,10 +231,10 @@ static bool same_text(const char *a, const char *b)
 /* The same change to another device. */
 static bool is_likewise(const struct step *s, const struct step *other)
 {
-	return (s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE) && s->kind == other->kind &&
-	       s->mask == other->mask && s->again_at_boot == other->again_at_boot &&
-	       same_text(s->at, other->at) && same_text(s->old.data, other->old.data) &&
-	       same_text(s->new.data, other->new.data) && texts_same(&s->rules, &other->rules) &&
+	return step_has_value(s) && s->kind == other->kind && s->mask == other->mask &&
+	       s->again_at_boot == other->again_at_boot && same_text(s->at, other->at) &&
+	       s->value.old == other->value.old &&
+	       s->value.new == other->value.new &&texts_same(&s->rules, &other->rules) &&
 	       texts_same(&s->why, &other->why) && texts_same(&s->cost, &other->cost);
 }
 
@@ -261,7 +252,8 @@ void add_texts(struct strbuf *b, const struct texts *l, size_t max)
 	for (size_t i = 0; i < l->n && i < max; i++)
 		strbuf_printf(b, "%s%s", i ? "; " : "", l->items[i]);
 	if (l->n > max)
-		strbuf_printf(b, "; and %zu more like these", l->n - max);
+		strbuf_printf(b, "; and %zu more like %s", l->n - max,
+			      l->n - max == 1 ? "this" : "these");
 }
 
 /* The reasons or the costs of a step. */
@@ -384,23 +376,52 @@ static void add_steps(struct document *out, const struct plan_report *r)
 
 /* ---- after a trial boot ---- */
 
-static void add_trial(struct document *out, const struct plan *p)
+bool trial_is_unknown(const struct plan_report *r)
 {
-	size_t number = 0;
+	return r->plan->no_trial && r->plan->trial_unseen && !r->is_root && !r->machine->recorded;
+}
 
-	if (p->no_trial) {
-		document_blank(out);
+static void add_no_trial(struct document *out, const struct plan_report *r)
+{
+	if (!r->plan->no_trial)
+		return;
+	document_blank(out);
+	if (trial_is_unknown(r))
+		document_item(
+			out, STYLE_WARN, 0, "note:",
+			"whether a trial boot is possible is unknown without root (%s). sudo onehop fix shows it",
+			r->plan->no_trial);
+	else
 		document_item(
 			out, STYLE_WARN, 0, "note:",
 			"no trial boot: %s. The kernel parameters are permanent from the next boot on",
-			p->no_trial);
-	}
+			r->plan->no_trial);
+}
+
+/* By whom the trial is confirmed. */
+static void add_confirmation(struct document *out, const struct plan *p)
+{
+	if (p->unconfirmed)
+		document_paragraph(
+			out, STYLE_STRONG, 0,
+			"The next boot tries the kernel parameters. To keep them, run onehop fix --confirm during that boot: no systemd unit can do it (%s). onehop will then:",
+			p->unconfirmed);
+	else
+		document_paragraph(
+			out, STYLE_STRONG, 0,
+			"The next boot tries the kernel parameters. When it is confirmed, automatically if it is healthy or by onehop fix --confirm, onehop will:");
+}
+
+static void add_trial(struct document *out, const struct plan_report *r)
+{
+	const struct plan *p = r->plan;
+	size_t number = 0;
+
+	add_no_trial(out, r);
 	if (!p->on_confirm_n)
 		return;
 	document_blank(out);
-	document_paragraph(
-		out, STYLE_STRONG, 0,
-		"The next boot tries the kernel parameters. When it is confirmed, automatically if it is healthy or by onehop fix --confirm, onehop will:");
+	add_confirmation(out, p);
 	for (size_t i = 0; i < p->on_confirm_n; i++)
 		if (step_does(&p->on_confirm[i])) {
 			char label[24];
@@ -584,12 +605,27 @@ static void add_end(struct document *out, const struct plan_report *r)
 	}
 }
 
+struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
+				  const struct change_session *s)
+{
+	struct plan_report r = {.plan = p, .machine = m, .judged = true};
+
+	if (!s)
+		return r;
+	r.root = s->root;
+	r.journal = s->journal;
+	r.journal_n = s->journal_n;
+	r.journal_unread = s->journal_unread;
+	r.is_root = change_session_may_write(s);
+	return r;
+}
+
 void report_plan(struct document *out, const struct plan_report *r)
 {
 	add_unfinished(out, r);
 	add_head(out, r);
 	add_steps(out, r);
-	add_trial(out, r->plan);
+	add_trial(out, r);
 	add_manual(out, r->plan);
 	add_left_out(out, r->plan);
 	add_opt_in(out, r->changes);
@@ -700,8 +736,10 @@ static void add_stuck(struct document *out, const struct fix_outcome *o, const c
 {
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Fix %u could not be undone completely. Fix the causes of the failures above, then: onehop undo %u%s. The old contents are in %s/%s/fixes/%u/old-*.",
-		o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER, o->number);
+		"Fix %u could not be undone completely. Fix the causes of the failures above, then: onehop undo %u%s%s. The old contents are in %s/%s/fixes/%u/old-*.",
+		o->number, o->number, root,
+		o->root ? " (or without --root in that system, if a program has to run there)" : "",
+		o->root ? o->root : "", JOURNAL_FOLDER, o->number);
 }
 
 static void (*const add_result[])(struct document *out, const struct fix_outcome *o,

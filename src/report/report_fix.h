@@ -2,8 +2,8 @@
 /* What `onehop fix`, `undo` and `history` print: a plan, its outcome, and earlier fixes. */
 #pragma once
 
-#include "fix/fix.h"
 #include "report/document.h"
+#include "session/change_session.h"
 
 #include <jansson.h>
 
@@ -32,6 +32,9 @@ struct plan_report {
 	bool verbose;
 };
 
+/* With what a session knows that could carry it out; NULL: none could. It counts as judged. */
+struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
+				  const struct change_session *s);
 void report_plan(struct document *out, const struct plan_report *r);
 
 /* What a plan does about what a rule found. */
@@ -53,14 +56,18 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
  * propose changes. The next one behind `o`, NULL: the first; NULL: none.
  */
 const struct outcome *report_not_judged(const struct plan_report *r, const struct outcome *o);
-/* Something to do, for onehop or for a person. */
-bool plan_has_work(const struct plan *p);
-/* Steps that do something when the plan is carried out; the others only serve undoing. */
-size_t plan_doing_steps(const struct plan *p);
-bool step_does(const struct step *s);   /* when carried out */
-bool step_undoes(const struct step *s); /* when undone */
 /* "put back /etc/nccl.conf": what undoing a step does. */
 void step_undo_words(const struct step *s, struct strbuf *out);
+
+/* ---- while it is carried out ---- */
+
+struct fix_lines {
+	unsigned announced; /* the fix whose heading was printed */
+	bool started;       /* "1/4 ... " was printed without its end */
+};
+
+/* What a piece of news adds: a heading, "1/4 WHAT ... ", its end. `l`: of all of a run. */
+void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbuf *out);
 
 /* ---- the outcome ---- */
 
@@ -69,35 +76,12 @@ void report_dropped(struct document *out, const struct plan *p, bool undoing);
 /* The difference that a program made to a file, once it is known. */
 void report_generated(struct document *out, const struct step *s, bool verbose);
 
-/* The last event of each step, in the order in which the steps began. */
-struct step_event {
-	unsigned fix; /* 0: none was begun */
-	size_t step;
-	enum fix_event event;
-	const char *what, *text; /* text: why it failed or was skipped; NULL: neither */
-};
-
-struct fix_outcome {
-	bool undo, dry_run, confirmed; /* confirmed: what was on trial stays */
-	int error;                     /* 0, or what fix_apply or fix_undo returned */
-	const char *sentence;          /* of the error */
-	enum fix_result result;
-	unsigned number;                   /* of the fix; 0: none */
-	const struct journal_entry *entry; /* the fix as now in the journal; NULL: unknown */
-	const struct step_event *events;
-	size_t event_n;
-	const char *root;   /* as in struct plan_report */
-	bool reboot;        /* a reboot is due */
-	bool only_now;      /* --now was given */
-	bool was_signalled; /* a signal to stop came */
-};
-
 /* The last lines of `fix --apply` and `undo`, after the progress lines. */
 void report_fix_outcome(struct document *out, const struct fix_outcome *o);
 const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
 
 /* The last line of undo --forget. */
-void report_forgotten(struct document *out, unsigned number);
+void report_forgotten(struct document *out, const struct journal_entry *e);
 
 /* ---- before an undo ---- */
 
@@ -121,6 +105,8 @@ struct history_report {
 void report_history(struct document *out, const struct history_report *r);
 /* One fix, whole. */
 void report_history_entry(struct document *out, const struct history_report *r, size_t i);
+/* --format csv: a row for each. */
+void report_history_csv(struct strbuf *out, const struct history_report *r);
 /* The state in JSON: "applied", ...; "failed-undone": it was never applied completely; "damaged". */
 const char *fix_history_word(const struct journal_entry *e);
 /* Applied or undone in this boot, and takes effect after a reboot. */

@@ -17,6 +17,8 @@ void add_step_undo(struct document *out, const struct step *s);
 const char *step_in_force(const struct step *s);
 /* "2.  Write /etc/nccl.conf", from the step's own words. */
 void add_step_title(struct document *out, size_t number, const char *title);
+/* No trial boot is planned, and root may find that there can be one. */
+bool trial_is_unknown(const struct plan_report *r);
 /* " --root /mnt", which has to be said again; nothing for NULL. */
 void add_root_words(struct strbuf *b, const char *root);
 /* Reasons of one step that are printed before "and N more like these": 500 ports have 500. */

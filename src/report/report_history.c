@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `onehop history` prints. */
+#include "report/csv.h"
 #include "report/report_fix_impl.h"
 
 #include "base/strbuf.h"
@@ -111,6 +112,7 @@ void report_history(struct document *out, const struct history_report *r)
 {
 	static const char *const header[] = {"fix", "date", "state", "steps", "for"};
 
+	document_title(out, "Fixes made by onehop");
 	if (!r->n) {
 		document_paragraph(out, STYLE_PLAIN, 0, "onehop has not changed anything here.");
 		return;
@@ -122,6 +124,28 @@ void report_history(struct document *out, const struct history_report *r)
 	for (size_t i = 0; i < r->n; i++)
 		add_row(out, r, &r->entries[i]);
 	add_damages(out, r);
+}
+
+void report_history_csv(struct strbuf *out, const struct history_report *r)
+{
+	static const char *const names[] = {"fix",   "date",   "state", "steps",
+					    "rules", "damage", NULL};
+	struct csv c = {out, false};
+
+	csv_head(&c, names);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct journal_entry *e = &r->entries[i];
+		AUTO_STRBUF struct strbuf rules = {0};
+
+		add_rules(&rules, e->plan);
+		csv_count(&c, e->number);
+		csv_text(&c, e->date);
+		csv_text(&c, fix_history_word(e));
+		csv_count(&c, plan_doing_steps(e->plan));
+		csv_text(&c, strbuf_str(&rules));
+		csv_text(&c, is_damaged(e) ? e->damaged : NULL);
+		csv_end(&c);
+	}
 }
 
 /* ---- one ---- */
@@ -176,8 +200,8 @@ static void add_ways_back(struct document *out, const struct history_report *r,
 	if (e->damage)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"Until this is repaired, nothing is applied. Restore the damaged or missing files in %s/%s/fixes/%u from a backup; or undo the fix yourself and move that folder away. The old files are in it (old-N, N counts from 0).",
-			folder, JOURNAL_FOLDER, e->number);
+			"Until this is repaired, nothing is applied. Restore the damaged or missing files in %s/%s/fixes/%u from a backup. If there is none, undo yourself what the fix changed (the old files are in that folder: old-N, N counts from 0), then close it: onehop undo --forget %u%s.",
+			folder, JOURNAL_FOLDER, e->number, e->number, strbuf_str(&root));
 	else
 		document_paragraph(
 			out, STYLE_PLAIN, 0,

@@ -9,6 +9,9 @@
 #define MATRIX_MAX_CHECK 10 /* GPUs, in 80 columns */
 #define MATRIX_MAX_TOPO  40 /* GPUs and NICs, in blocks of columns */
 
+/* The anchor of an ordered pair, from the names of its ends; the same from run to run. */
+#define PAIR_ANCHOR "%s-%s"
+
 /* "256 MiB", "24 GiB" when it is a whole number of them; "?" for an unknown fact. */
 const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
 
@@ -39,3 +42,23 @@ void add_matrix(struct document *out, const struct topology *t, size_t rows, siz
 void add_matrix_legend(struct document *out, const struct topology *t, size_t n);
 /* The matrix's place for many GPUs: how many ordered pairs of each class have which verdict. */
 void add_class_summary(struct document *out, const struct topology *t);
+
+/* Both parts of report_check: what text shows; what only pages show, behind it. */
+void report_check_body(struct document *out, const struct diagnosis *d,
+		       const struct check_fixes *fixes, bool verbose);
+void report_check_details(struct document *out, const struct diagnosis *d, bool verbose);
+
+/* ---- pages ---- */
+
+/* "8 x NVIDIA GeForce RTX 4090, NVIDIA driver 570.86.10": the start of the machine's line. */
+void put_gpus_and_driver(struct strbuf *out, const struct machine *m);
+/* The title of a page about a machine; `what`: of which report. */
+void add_machine_head(struct document *out, const struct machine *m, const char *what);
+/* The findings of check, to which the drawing links. */
+void add_page_findings(struct document *out, const struct diagnosis *d);
+/* The section with the drawing. */
+void add_drawing(struct document *out, const struct diagnosis *d);
+/* Beyond what a text's width holds: the whole matrix, for pages only. */
+void add_page_matrix(struct document *out, const struct topology *t);
+/* The body of report_compare, for a page that has a title. */
+void report_comparison(struct document *out, const struct comparison *c);

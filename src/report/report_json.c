@@ -148,11 +148,11 @@ static void set_pairs(json_t *o, const struct topology *t)
 
 static void set_machine(json_t *o, const struct machine *m)
 {
-	struct json_shared origins;
+	struct json_origins origins;
 
-	json_shared_start(&origins);
+	json_origins_start(&origins);
 	json_object_set_new(o, "machine", machine_json(m, &origins));
-	json_object_set_new(o, "facts", json_shared_finish(&origins));
+	json_origins_finish(&origins, o);
 }
 
 /* ---- findings, rules, verdict ---- */

@@ -92,6 +92,18 @@ json_t *json_shared_add(struct json_shared *s, const char *key, json_t *entry)
 
 /* ---- origins ---- */
 
+void json_origins_start(struct json_origins *o)
+{
+	json_shared_start(&o->entries);
+	json_shared_start(&o->sources);
+}
+
+void json_origins_finish(struct json_origins *o, json_t *document)
+{
+	json_object_set_new(document, "facts", json_shared_finish(&o->entries));
+	json_object_set_new(document, "sources", json_shared_finish(&o->sources));
+}
+
 static struct origin origin_of(const struct field *f, const void *fact)
 {
 	const struct fact_int *i = fact;
@@ -145,17 +157,37 @@ static char *from_text(struct origin origin, const json_t *object, const char *c
 	return from;
 }
 
-static json_t *entry_json(const struct field *f, const char *of, const json_t *object,
-			  const char *const *own)
+static json_t *source_number(struct json_shared *sources, const char *from)
 {
-	json_t *entry = json_pack("{s:{}, s:{}, s:{}}", "known", "absent", "unknown");
+	json_t *number = from ? json_shared_number(sources, from) : json_null();
+
+	return number ? number : json_shared_add(sources, from, json_text(from));
+}
+
+static void add_to_group(json_t *entry, const char *state, const char *fact, json_t *source)
+{
+	json_t *group = json_object_get(entry, state);
+
+	if (!group) {
+		group = json_object();
+		json_object_set_new(entry, state, group);
+	}
+	json_object_set_new(group, fact, source);
+}
+
+/* What was not collected has no reason to give, and is in no group. */
+static json_t *entry_json(struct json_shared *sources, const struct field *f, const char *of,
+			  const json_t *object, const char *const *own)
+{
+	json_t *entry = json_object();
 
 	for (; f->name; f++) {
 		struct origin o = origin_of(f, of + f->offset);
 		AUTO_FREE char *from = from_text(o, object, own);
 
-		json_object_set_new(json_object_get(entry, state_words[o.state]), f->name,
-				    json_text(from));
+		if (from || o.state != FACT_UNKNOWN)
+			add_to_group(entry, state_words[o.state], f->name,
+				     source_number(sources, from));
 	}
 	return entry;
 }
@@ -173,20 +205,20 @@ static void add_key(struct strbuf *b, const struct field *f, const char *of, con
 	}
 }
 
-static json_t *origin_number(struct json_shared *origins, const struct field *fields,
+static json_t *origin_number(struct json_origins *origins, const struct field *fields,
 			     const void *of, const json_t *object, const char *const *own)
 {
 	AUTO_STRBUF struct strbuf key = {0};
 	json_t *number;
 
 	add_key(&key, fields, of, object, own);
-	number = json_shared_number(origins, strbuf_str(&key));
+	number = json_shared_number(&origins->entries, strbuf_str(&key));
 	return number ? number
-		      : json_shared_add(origins, strbuf_str(&key),
-					entry_json(fields, of, object, own));
+		      : json_shared_add(&origins->entries, strbuf_str(&key),
+					entry_json(&origins->sources, fields, of, object, own));
 }
 
-json_t *json_add_facts(json_t *object, struct json_shared *origins, const struct field *fields,
+json_t *json_add_facts(json_t *object, struct json_origins *origins, const struct field *fields,
 		       const void *of, const char *const *own)
 {
 	for (const struct field *f = fields; f->name; f++) {

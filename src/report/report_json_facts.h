@@ -37,11 +37,20 @@ json_t *json_shared_number(const struct json_shared *s, const char *key);
 /* Takes the entry, and returns its number. */
 json_t *json_shared_add(struct json_shared *s, const char *key, json_t *entry);
 
+/* Where the facts of a document were read: for each kind of object an entry, which names sources. */
+struct json_origins {
+	struct json_shared entries, sources;
+};
+
+void json_origins_start(struct json_origins *o);
+/* Adds `facts` and `sources` to the document, and frees the rest. */
+void json_origins_finish(struct json_origins *o, json_t *document);
+
 /*
  * Adds what is known of the facts of the table to an object, and as `facts` the number of their
- * origins, each {"known": {...}, "absent": {...}, "unknown": {...}}. There {MEMBER} stands for what
- * that member of the object holds, so that many objects have the same origins; `own` are the members
- * that may occur there, ended by NULL (NULL: none). Returns the object.
+ * origins, each {"known": {...}, "absent": {...}, "unknown": {...}} with numbers of sources. In a
+ * source {MEMBER} stands for what that member of the object holds, so that many objects have the same
+ * origins; `own` are the members that may occur there, ended by NULL (NULL: none). Returns the object.
  */
-json_t *json_add_facts(json_t *object, struct json_shared *origins, const struct field *fields,
+json_t *json_add_facts(json_t *object, struct json_origins *origins, const struct field *fields,
 		       const void *of, const char *const *own);

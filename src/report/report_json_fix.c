@@ -3,6 +3,8 @@
 #include "report/report_fix_impl.h"
 #include "report/report_json_impl.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "change/change.h"
 #include "diagnose/diagnose.h"
@@ -44,10 +46,14 @@ static json_t *reasons_json(const struct texts *l)
 }
 
 /* Text as it is; what is not UTF-8 is cleaned. */
-static json_t *content_json(const struct step *s, const struct bytes *b)
+static json_t *content_json(const struct step *s, const struct bytes *b, unsigned value)
 {
+	AUTO_STRBUF struct strbuf number = {0};
 	json_t *exact;
 
+	step_value_text(s, value, &number);
+	if (step_has_value(s))
+		return json_text(number.text);
 	if (!b->data || s->kind == STEP_GENERATED)
 		return json_null();
 	exact = json_stringn(b->data, b->size);
@@ -71,8 +77,8 @@ static json_t *step_json(const struct step *s, size_t number)
 {
 	json_t *o = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "step", (json_int_t)number, "kind",
 			      step_kind_word(s->kind), "target", json_text(s->target), "at",
-			      json_text(s->at), "old", content_json(s, &s->old), "new",
-			      content_json(s, &s->new));
+			      json_text(s->at), "old", content_json(s, &s->old, s->value.old),
+			      "new", content_json(s, &s->new, s->value.new));
 
 	json_object_set_new(o, "mask",
 			    s->kind == STEP_REGISTER ? json_integer(s->mask) : json_null());
@@ -213,6 +219,15 @@ static json_t *outcome_json(const struct fix_outcome *o)
 			 (int)o->reboot, "steps", told_json(o));
 }
 
+static json_t *no_trial_json(const struct plan_report *r)
+{
+	const struct plan *p = r->plan;
+	AUTO_FREE char *unknown =
+		trial_is_unknown(r) ? xprintf("unknown without root: %s", p->no_trial) : NULL;
+
+	return json_text(unknown ? unknown : p->no_trial);
+}
+
 json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *outcome)
 {
 	const struct plan *p = r->plan;
@@ -230,7 +245,7 @@ json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *
 	json_object_set_new(o, "way_back", texts_json(p->way_back, p->way_back_n));
 	json_object_set_new(o, "reboot", json_boolean(plan_needs_reboot(p)));
 	json_object_set_new(o, "on_confirm", steps_of_json(p->on_confirm, p->on_confirm_n));
-	json_object_set_new(o, "no_trial", json_text(p->no_trial));
+	json_object_set_new(o, "no_trial", no_trial_json(r));
 	json_object_set_new(o, "result", outcome_json(outcome));
 	return o;
 }

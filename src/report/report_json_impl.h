@@ -14,7 +14,7 @@ json_t *json_known_text(const char *s); /* the same; null for "" */
 json_t *json_fact_int(struct fact_int f);
 json_t *json_known_int(struct fact_int f); /* the value, null unless known */
 /* The facts; where they were read goes to the list. */
-json_t *machine_json(const struct machine *m, struct json_shared *origins);
+json_t *machine_json(const struct machine *m, struct json_origins *origins);
 /* How a run failed, and what that means. */
 json_t *run_failure_json(const struct run_failure *f);
 json_t *json_pci_name(const struct pci_function *f); /* its address, null for NULL */

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/markup.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -93,7 +94,7 @@ static const char *const origin_words[] = {
 };
 static const char *const observed_words[] = {
 	[OBSERVED_PEER_COPY] = "peer-copy", [OBSERVED_PEER_ACCESS] = "peer-access",
-	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_RATE] = "rate", [OBSERVED_LATENCY] = "latency",
+	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_BOTH_WAYS] = "bandwidth-both-ways", [OBSERVED_RATE] = "rate", [OBSERVED_LATENCY] = "latency",
 	[OBSERVED_NCCL_TRANSPORT] = "nccl-transport",
 	[OBSERVED_RUN_FAILURE] = "run-failure",
 	[OBSERVED_NCCL_WARNING] = "nccl-warning",
@@ -275,7 +276,7 @@ static const struct field machine_fields[] = {
 /* Members whose values origins name: see json_add_facts. */
 #define OWN(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static json_t *facts(const struct field *fields, const void *of, struct json_shared *o)
+static json_t *facts(const struct field *fields, const void *of, struct json_origins *o)
 {
 	return json_add_facts(json_object(), o, fields, of, NULL);
 }
@@ -322,7 +323,7 @@ static json_t *windows_json(const struct pci_function *f)
 			 "prefetchable", range(f->prefetch_window.start, f->prefetch_window.size));
 }
 
-static json_t *pci_json(const struct pci_function *f, struct json_shared *origins)
+static json_t *pci_json(const struct pci_function *f, struct json_origins *origins)
 {
 	json_t *o = json_pack("{s:o, s:o, s:o, s:I, s:o}", "address", json_text(f->name), "parent",
 			      json_pci_name(f->parent), "root", json_text(f->root), "config_size",
@@ -337,13 +338,13 @@ static json_t *pci_json(const struct pci_function *f, struct json_shared *origin
 
 /* ---- GPUs ---- */
 
-static json_t *nvlink_json(const struct nvlink *l, struct json_shared *origins)
+static json_t *nvlink_json(const struct nvlink *l, struct json_origins *origins)
 {
 	return json_add_facts(json_pack("{s:i}", "link", (int)l->index), origins, nvlink_fields, l,
 			      NULL);
 }
 
-static json_t *gpu_json(const struct gpu *g, struct json_shared *origins)
+static json_t *gpu_json(const struct gpu *g, struct json_origins *origins)
 {
 	json_t *o = json_pack("{s:I, s:o}", "index", (json_int_t)g->index, "pci",
 			      json_pci_name(g->pci));
@@ -355,7 +356,7 @@ static json_t *gpu_json(const struct gpu *g, struct json_shared *origins)
 }
 
 static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j,
-				struct json_shared *origins)
+				struct json_origins *origins)
 {
 	const struct gpu_pair *p = machine_pair(m, i, j);
 	json_t *o = json_pack("{s:I, s:I}", "initiator", (json_int_t)i, "target", (json_int_t)j);
@@ -365,7 +366,7 @@ static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j,
 	return o;
 }
 
-static json_t *driver_json(const struct machine *m, struct json_shared *origins)
+static json_t *driver_json(const struct machine *m, struct json_origins *origins)
 {
 	json_t *o = facts(driver_fields, &m->driver, origins);
 	json_t *pairs = json_array();
@@ -382,13 +383,13 @@ static json_t *driver_json(const struct machine *m, struct json_shared *origins)
 
 /* ---- RDMA ---- */
 
-static json_t *gid_json(const struct rdma_gid *g, struct json_shared *origins)
+static json_t *gid_json(const struct rdma_gid *g, struct json_origins *origins)
 {
 	return json_add_facts(json_pack("{s:i}", "index", (int)g->index), origins, gid_fields, g,
 			      NULL);
 }
 
-static json_t *port_json(const struct rdma_port *p, struct json_shared *origins)
+static json_t *port_json(const struct rdma_port *p, struct json_origins *origins)
 {
 	json_t *o = json_pack("{s:i}", "port", (int)p->number);
 
@@ -397,7 +398,7 @@ static json_t *port_json(const struct rdma_port *p, struct json_shared *origins)
 	return o;
 }
 
-static json_t *rdma_json(const struct rdma_device *r, struct json_shared *origins)
+static json_t *rdma_json(const struct rdma_device *r, struct json_origins *origins)
 {
 	json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)r->index, "name",
 			      json_text(r->name), "pci", json_pci_name(r->pci));
@@ -409,7 +410,7 @@ static json_t *rdma_json(const struct rdma_device *r, struct json_shared *origin
 
 /* ---- the rest of the host ---- */
 
-static json_t *module_json(const struct module *m, struct json_shared *origins)
+static json_t *module_json(const struct module *m, struct json_origins *origins)
 {
 	return json_add_facts(json_pack("{s:o}", "name", json_text(m->name)), origins,
 			      module_fields, m, OWN("name"));
@@ -487,12 +488,12 @@ static json_t *trouble_json(const struct trouble *t)
 	return json_pack("{s:o, s:o}", "where", json_text(t->where), "what", json_text(t->what));
 }
 
-static json_t *node_json(const struct numa_node *n, struct json_shared *origins)
+static json_t *node_json(const struct numa_node *n, struct json_origins *origins)
 {
 	return json_add_facts(json_pack("{s:i}", "id", (int)n->id), origins, node_fields, n, NULL);
 }
 
-static json_t *nccl_json(const struct nccl *n, struct json_shared *origins)
+static json_t *nccl_json(const struct nccl *n, struct json_origins *origins)
 {
 	json_t *o = facts(nccl_fields, n, origins);
 
@@ -500,7 +501,7 @@ static json_t *nccl_json(const struct nccl *n, struct json_shared *origins)
 	return o;
 }
 
-json_t *machine_json(const struct machine *m, struct json_shared *origins)
+json_t *machine_json(const struct machine *m, struct json_origins *origins)
 {
 	json_t *o = json_pack("{s:o, s:b, s:o, s:o}", "source", json_text(m->source_name),
 			      "recorded", (int)m->recorded, "note", json_text(m->note),

@@ -239,10 +239,12 @@ static void add_reason(struct document *out, const struct nccl_log *l, enum nccl
 	document_blank(out);
 	document_item(out, STYLE_BAD, 0, "not P2P:", "%s", strbuf_str(&example));
 	if (count > 1)
-		document_paragraph(out, STYLE_PLAIN, 10, "and %zu more ordered pairs", count - 1);
+		document_paragraph(out, STYLE_PLAIN, 10, "and %zu more ordered %s", count - 1,
+				   text_plural(count - 1, "pair", "pairs"));
 	document_item(out, STYLE_STRONG, 2, p->certain ? "why:  " : "likely:", "%s (%s)",
 		      reasons[reason].why, strbuf_str(&evidence));
-	document_item(out, STYLE_STRONG, 2, "do:   ", "%s", reasons[reason].todo);
+	document_item(out, STYLE_STRONG, 2, p->certain ? "do:   " : "do:    ", "%s",
+		      reasons[reason].todo);
 }
 
 static void add_reasons(struct document *out, const struct nccl_log *l,
@@ -428,6 +430,7 @@ void report_log(struct document *out, const struct nccl_log *l, bool verbose)
 	add_notes(out, "The driver refused", &l->refusals, verbose);
 	add_notes(out, "Warnings", &l->warnings, verbose);
 	add_notes(out, "Network", &l->network, verbose);
+	add_notes(out, "onehop's NCCL shim", &l->shim, verbose);
 	if (verbose) {
 		add_notes(out, "GPUDirect RDMA", &l->gdr, true);
 		add_notes(out, "NVLink multicast", &l->nvls, true);
@@ -533,6 +536,7 @@ static void set_notes(json_t *o, const struct nccl_log *l)
 	json_object_set_new(o, "network", notes_json(&l->network));
 	json_object_set_new(o, "gdr", notes_json(&l->gdr));
 	json_object_set_new(o, "nvls", notes_json(&l->nvls));
+	json_object_set_new(o, "shim", notes_json(&l->shim));
 	json_object_set_new(o, "channels", notes_json(&l->channels));
 	json_object_set_new(o, "choices", notes_json(&l->choices));
 }

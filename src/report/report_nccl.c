@@ -28,7 +28,7 @@ void nccl_table_number(double value, int width, char *buf, size_t size)
 	snprintf(buf, size, "%*.*e", width, width >= 7 ? 1 : 0, value);
 }
 
-static void add_rank(struct strbuf *out, const struct nccl_rank *r)
+static void add_rank(struct strbuf *out, const struct collective_rank *r)
 {
 	unsigned domain = 0, bus = 0, device = 0;
 
@@ -54,10 +54,10 @@ static void add_columns(struct strbuf *out)
 		      "(us)", "(GB/s)", "(GB/s)", "");
 }
 
-void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm)
+void report_nccl_head(struct strbuf *out, const struct collective_arm *arm)
 {
-	const struct nccl_result *r = &arm->result;
-	const struct nccl_plan *p = &r->plan;
+	const struct collective_result *r = &arm->result;
+	const struct collective_plan *p = &r->plan;
 	bool by_factor = p->factor > 1;
 
 	strbuf_printf(out, "# nccl-tests version %s nccl-headers=%d nccl-library=%d\n",
@@ -78,7 +78,7 @@ void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm)
 	add_columns(out);
 }
 
-void nccl_table_cell(struct strbuf *out, const struct nccl_cell *c)
+void nccl_table_cell(struct strbuf *out, const struct collective_cell *c)
 {
 	char time[32], algbw[32], busbw[32];
 
@@ -92,7 +92,8 @@ void nccl_table_cell(struct strbuf *out, const struct nccl_cell *c)
 		strbuf_printf(out, "  %6g", (double)c->wrong);
 }
 
-void nccl_table_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
+void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
+		    const struct collective_row *row)
 {
 	bool reduces = nccl_op_reduces(p->op) || p->op == NCCL_SEND_RECV;
 
@@ -101,7 +102,8 @@ void nccl_table_row(struct strbuf *out, const struct nccl_plan *p, const struct 
 		      nccl_op_has_root(p->op) ? p->root : -1);
 }
 
-void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
+void report_nccl_row(struct strbuf *out, const struct collective_plan *p,
+		     const struct collective_row *row)
 {
 	nccl_table_row(out, p, row);
 	for (int k = 0; k < PLACE_N; k++)
@@ -110,7 +112,7 @@ void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct
 }
 
 /* nccl-tests counts the results that are wrong, not the elements. */
-static int wrong_cells(const struct nccl_result *r)
+static int wrong_cells(const struct collective_result *r)
 {
 	int n = 0;
 
@@ -120,7 +122,7 @@ static int wrong_cells(const struct nccl_result *r)
 	return n;
 }
 
-void report_nccl_foot(struct strbuf *out, const struct nccl_result *r)
+void report_nccl_foot(struct strbuf *out, const struct collective_result *r)
 {
 	int wrong = wrong_cells(r);
 	double sum = 0;
@@ -142,13 +144,12 @@ static const char *place_text(int k)
 	return k ? "in place" : "out of place";
 }
 
-static void add_wrong_cell(struct document *out, const struct nccl_result *r,
-			   const struct nccl_row *row, const struct nccl_cell *c)
+static void add_wrong_cell(struct document *out, const struct collective_result *r,
+			   const struct collective_row *row, const struct collective_cell *c)
 {
 	const bool other = c >= row->other && c < row->other + PLACE_N;
-	const struct nccl_cell *first = other ? row->other : row->cell;
-	const enum nccl_engine e =
-		other ? (enum nccl_engine)(ENGINE_N - 1 - r->plan.engine) : r->plan.engine;
+	const struct collective_cell *first = other ? row->other : row->cell;
+	const enum collective_engine e = other ? r->plan.rival : r->plan.engine;
 	char bytes[BYTES_TEXT_SIZE];
 
 	if (c->wrong <= 0)
@@ -156,13 +157,13 @@ static void add_wrong_cell(struct document *out, const struct nccl_result *r,
 	document_paragraph(
 		out, STYLE_BAD, 2,
 		"%s%s%s, %s, %s: %lld wrong elements, the first on rank %d is element %llu",
-		r->plan.against ? nccl_engine_names[e] : "", r->plan.against ? ", " : "",
+		r->plan.against ? collective_engine_names[e] : "", r->plan.against ? ", " : "",
 		nccl_op_words[r->plan.op], bytes_text(row->bytes, bytes),
 		place_text((int)(c - first)), (long long)c->wrong, c->wrong_rank,
 		(unsigned long long)c->wrong_index);
 }
 
-static void add_wrong_cells(struct document *out, const struct nccl_result *r)
+static void add_wrong_cells(struct document *out, const struct collective_result *r)
 {
 	for (size_t i = 0; i < r->row_n; i++)
 		for (int k = 0; k < PLACE_N; k++) {
@@ -171,7 +172,7 @@ static void add_wrong_cells(struct document *out, const struct nccl_result *r)
 		}
 }
 
-static size_t checked_cells(const struct nccl_result *r)
+static size_t checked_cells(const struct collective_result *r)
 {
 	size_t n = 0;
 
@@ -181,7 +182,7 @@ static size_t checked_cells(const struct nccl_result *r)
 	return n;
 }
 
-void nccl_report_data(struct document *out, const struct nccl_result *r)
+void nccl_report_data(struct document *out, const struct collective_result *r)
 {
 	size_t checked = checked_cells(r);
 
@@ -201,17 +202,17 @@ void nccl_report_data(struct document *out, const struct nccl_result *r)
 }
 
 /* The widest interval, as a share of its median. */
-static double spread_of(const struct nccl_cell *c)
+static double spread_of(const struct collective_cell *c)
 {
 	double below = c->time_us - c->low_us, above = c->high_us - c->time_us;
 
 	return fmax(below, above) / c->time_us;
 }
 
-static void add_spread(struct document *out, const struct nccl_result *r,
-		       const struct nccl_row *row, int k)
+static void add_spread(struct document *out, const struct collective_result *r,
+		       const struct collective_row *row, int k)
 {
-	const struct nccl_cell *c = &row->cell[k];
+	const struct collective_cell *c = &row->cell[k];
 	char bytes[BYTES_TEXT_SIZE];
 
 	if (!c->batches)
@@ -224,7 +225,7 @@ static void add_spread(struct document *out, const struct nccl_result *r,
 			   text_plural(c->batches, "batch", "batches"), r->plan.iterations);
 }
 
-void nccl_report_spread(struct document *out, const struct nccl_result *r, bool verbose)
+void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose)
 {
 	size_t settled = 0, measured = 0;
 
@@ -250,7 +251,7 @@ void nccl_report_spread(struct document *out, const struct nccl_result *r, bool 
 			add_spread(out, r, &r->rows[i], k);
 }
 
-void nccl_report_sizes(struct document *out, const struct nccl_result *r)
+void nccl_report_sizes(struct document *out, const struct collective_result *r)
 {
 	char bytes[BYTES_TEXT_SIZE];
 
@@ -262,9 +263,9 @@ void nccl_report_sizes(struct document *out, const struct nccl_result *r)
 		      bytes_text(r->start.max_bytes, bytes));
 }
 
-void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
+void report_nccl_verdict(struct document *out, const struct collective_arm *arm, bool verbose)
 {
-	const struct nccl_result *r = &arm->result;
+	const struct collective_result *r = &arm->result;
 	char version[32];
 
 	nccl_version_text(r->start.version, version, sizeof(version));
@@ -287,7 +288,7 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 
 /* ---- with and without P2P ---- */
 
-static const struct nccl_row *row_of(const struct nccl_result *r, uint64_t bytes)
+static const struct collective_row *row_of(const struct collective_result *r, uint64_t bytes)
 {
 	for (size_t i = 0; i < r->row_n; i++)
 		if (r->rows[i].bytes == bytes)
@@ -295,9 +296,10 @@ static const struct nccl_row *row_of(const struct nccl_result *r, uint64_t bytes
 	return NULL;
 }
 
-static void add_p2p_row(struct document *out, const struct nccl_row *on, const struct nccl_row *off)
+static void add_p2p_row(struct document *out, const struct collective_row *on,
+			const struct collective_row *off)
 {
-	const struct nccl_cell *a = nccl_faster(on), *b = nccl_faster(off);
+	const struct collective_cell *a = nccl_faster(on), *b = nccl_faster(off);
 	char bytes[BYTES_TEXT_SIZE];
 	double ratio = b->time_us / a->time_us;
 
@@ -311,7 +313,7 @@ static void add_p2p_row(struct document *out, const struct nccl_row *on, const s
 }
 
 /* Shows that the run without P2P used none. */
-static void add_control(struct document *out, const struct nccl_arm *off)
+static void add_control(struct document *out, const struct collective_arm *off)
 {
 	struct nccl_log_counts c;
 
@@ -326,11 +328,15 @@ static void add_control(struct document *out, const struct nccl_arm *off)
 static const char *const no_p2p_texts[ENGINE_N] = {
 	[ENGINE_NCCL] = ("Times of the faster placement. \"no P2P\" ran with "
 			 "NCCL_P2P_DISABLE=1 in a separate process."),
+	[ENGINE_SHIM] =
+		("Times with the shim. \"no P2P\" ran with NCCL_P2P_DISABLE=1 in a separate "
+		 "process."),
 	[ENGINE_ONEHOP] = ("\"no P2P\" ran in a separate process, with all data through the "
 			   "host's memory."),
 };
 
-void report_nccl_p2p(struct document *out, const struct nccl_result *on, const struct nccl_arm *off)
+void report_nccl_p2p(struct document *out, const struct collective_result *on,
+		     const struct collective_arm *off)
 {
 	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
 					      "no P2P us", "GB/s busbw", "speedup"};
@@ -342,7 +348,7 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
 		document_cell(out, STYLE_STRONG, "%s", columns[i]);
 	for (size_t i = 0; i < on->row_n; i++) {
-		const struct nccl_row *other = row_of(&off->result, on->rows[i].bytes);
+		const struct collective_row *other = row_of(&off->result, on->rows[i].bytes);
 
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);

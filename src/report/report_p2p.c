@@ -18,6 +18,8 @@
 #define SHORT_OF 0.85
 /* Pairs named for one reason. */
 #define MAX_NAMED 4
+/* Bars of one picture. */
+#define MAX_BARS 64
 
 /* The cells of one metric and size. */
 struct block {
@@ -152,11 +154,12 @@ static void add_value(struct document *out, const struct block *b, const struct 
 	if (!c || !c->value.n)
 		document_cell(out, STYLE_DIM, "%7s", "-");
 	else
-		document_cell(out,
-			      c->data == P2P_WRONG      ? STYLE_BAD
-			      : falls_short(b, c, &why) ? STYLE_WARN
-							: STYLE_PLAIN,
-			      "%7.*f", digits, c->value.median);
+		document_value(out,
+			       c->data == P2P_WRONG      ? STYLE_BAD
+			       : falls_short(b, c, &why) ? STYLE_WARN
+							 : STYLE_PLAIN,
+			       c->value.median, p2p_expected_gbps(b->r->result, b->r->paths, c),
+			       "%7.*f", digits, c->value.median);
 }
 
 static void add_columns(struct document *out, const struct p2p_report *r)
@@ -179,6 +182,7 @@ static void add_figures(struct document *out, const struct block *b)
 	int digits = decimals(b), n = (int)r->n;
 
 	add_columns(out, r);
+	document_unit(out, b->metric->unit);
 	for (int i = 0; i < (is_one_row(b->metric) ? 1 : n); i++) {
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%.*s",
@@ -391,6 +395,37 @@ static void add_cells(struct document *out, const struct block *b)
 	}
 }
 
+/* Rates against what their paths should give, times as distributions of their samples. */
+static void add_charts(struct document *out, const struct block *b)
+{
+	bool rate = b->metric->higher_is_better;
+	size_t n = 0;
+
+	if (!document_is_page(out))
+		return;
+	document_chart(out, rate ? CHART_EXPECTED : CHART_SPREAD, b->metric->unit,
+		       rate ? "%s, measured and expected" : "%s, distribution of the samples",
+		       b->metric->title);
+	FOR_EACH_CELL(c, b)
+	{
+		const struct chart_point p = {
+			.value = c->value.median,
+			.other = p2p_expected_gbps(b->r->result, b->r->paths, c),
+			.low = c->value.low,
+			.high = c->value.high,
+			.least = c->value.min,
+			.most = c->value.max,
+			.style = c->data == P2P_WRONG ? STYLE_BAD : STYLE_PLAIN,
+		};
+		AUTO_STRBUF struct strbuf name = {0};
+
+		if (!c->value.n || (rate && p.other <= 0) || ++n > MAX_BARS)
+			continue;
+		add_pair(&name, b->r, c);
+		document_point(out, &p, "%s", strbuf_str(&name));
+	}
+}
+
 static void add_block(struct document *out, const struct block *b)
 {
 	char size[BYTES_TEXT_SIZE], of[48] = "";
@@ -398,12 +433,19 @@ static void add_block(struct document *out, const struct block *b)
 	if (b->plan->bytes)
 		snprintf(of, sizeof(of), ", copies of %s", bytes_text(b->plan->bytes, size));
 	document_blank(out);
+	document_section(out, b->metric->name, "%s", b->metric->title);
 	document_heading(out, "%s (%s), %s%s", b->metric->heading, b->metric->name, b->metric->unit,
 			 of);
 	if (b->r->n <= MATRIX_MAX_CHECK)
 		add_figures(out, b);
 	else
 		add_summary(out, b);
+	if (b->r->n > MATRIX_MAX_CHECK && document_is_page(out)) {
+		document_begin(out, GROUP_PAGE, STYLE_PLAIN, NULL, "%s", "");
+		add_figures(out, b);
+		document_end(out);
+	}
+	add_charts(out, b);
 	add_certainty(out, b);
 	add_expected(out, b);
 	add_remarks(out, b, falls_short, STYLE_WARN, "short");
@@ -602,8 +644,12 @@ static void add_time(struct document *out, const struct p2p_report *r)
 
 void report_p2p(struct document *out, const struct p2p_report *r)
 {
-	struct figure_index *figures = figure_index_new(r->figures);
+	struct figure_index *figures = figure_index_new(r->figures->arena, r->figures);
 
+	if (r->machine && !r->simulated)
+		add_machine_head(out, r->machine, "GPU bandwidth and latency");
+	else
+		document_title(out, "Bandwidth and latency of %zu simulated devices", r->n);
 	add_header(out, r);
 	add_verdict(out, r, figures);
 	if (has_pair_matrix(r))
@@ -618,5 +664,4 @@ void report_p2p(struct document *out, const struct p2p_report *r)
 			add_block(out, &b);
 	}
 	add_time(out, r);
-	figure_index_free(figures);
 }

@@ -32,6 +32,8 @@ static const char *const headings[RDMA_MEASURE_N] = {
 	[RDMA_READ] = "NIC reads from it",
 	[RDMA_BOTH] = "both at once",
 	[RDMA_LATENCY_WRITE] = "write of 8 bytes and back, half",
+	[RDMA_LATENCY_IMMEDIATE] = "write of 8 bytes with immediate and back, half",
+	[RDMA_LATENCY_SEND] = "send of 8 bytes and back, half",
 	[RDMA_LATENCY_READ] = "read of 8 bytes",
 };
 
@@ -134,7 +136,7 @@ static bool is_needed(const struct block *b)
 		const struct rdma_run *r = (p->gpu >= 0) == gpus ? run_at(b, p) : NULL;
 
 		if (r && (r->ran || r->foresight == RDMA_CANNOT) &&
-		    !(gpus && b->measure == RDMA_LATENCY_WRITE))
+		    !(gpus && rdma_is_round_trip(b->measure)))
 			return true;
 	}
 	return false;
@@ -172,7 +174,7 @@ static bool belongs(const struct block *b, bool gpus, size_t size)
 
 	if (!(b->s->measures >> b->measure & 1) || (latency && size > 0))
 		return false;
-	return is_needed(b) && (b->way != REGION_HOST || !gpus || b->measure == RDMA_LATENCY_WRITE);
+	return is_needed(b) && (b->way != REGION_HOST || !gpus || rdma_is_round_trip(b->measure));
 }
 
 static void add_matrices(struct document *out, const struct rdma_session *s)
@@ -544,11 +546,25 @@ static void add_cells(struct document *out, const struct rdma_session *s)
 			add_run(out, s, &s->pairs[i], &s->pairs[i].runs[k]);
 }
 
+void report_rdma_log(struct document *out, const struct rdma_log *l)
+{
+	if (!l->n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0, "New in this host's kernel log during the run:");
+	for (size_t i = 0; i < l->n; i++)
+		document_paragraph(out, STYLE_PLAIN, 2, "%s", l->lines[i]);
+	if (l->more)
+		document_paragraph(out, STYLE_PLAIN, 2, "and %zu more", l->more);
+}
+
 void report_rdma(struct document *out, const struct rdma_session *s, bool verbose)
 {
+	document_title(out, "GPUDirect RDMA");
 	add_head(out, s);
 	add_verdict(out, s);
 	add_failures(out, s);
+	report_rdma_log(out, &s->log);
 	add_remarks(out, s, falls_short, "short");
 	add_remarks(out, s, is_impossible, "no");
 	add_matrices(out, s);

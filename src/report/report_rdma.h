@@ -5,6 +5,8 @@
 #include "report/report.h"
 #include "session/rdma_session.h"
 
+/* The kernel log's lines that came while something failed. */
+void report_rdma_log(struct document *out, const struct rdma_log *l);
 /* Of a session that ran. */
 void report_rdma(struct document *out, const struct rdma_session *s, bool verbose);
 /* Of one that has only looked: ports, addresses and why these, pairs and what is foreseen. */
@@ -12,6 +14,17 @@ void report_rdma_list(struct document *out, const struct rdma_session *s);
 
 enum perftest_release { PERFTEST_6_06, PERFTEST_6_29 };
 
+/* A measurement as one of perftest's programs prints it; nothing is printed of one without a value. */
+struct perftest_table {
+	enum rdma_measure measure;
+	const char *device;
+	const char *memory; /* NULL: the host's */
+	enum region_way way;
+	uint64_t bytes; /* of a message */
+	const struct rdma_cell *cell;
+};
+void format_perftest_table(const struct perftest_table *t, enum perftest_release release,
+			   struct strbuf *out);
 /* A table for each pair and measurement, byte for byte as ib_write_bw and its like end theirs. */
 void format_perftest(const struct rdma_session *s, enum perftest_release release,
 		     struct strbuf *out);

@@ -97,26 +97,24 @@ static void add_networks(struct document *out, const struct rdma_hosts *h)
 
 /* ---- rails ---- */
 
-static bool is_short(const struct host_pair *p, int m)
+static bool is_short(const struct host_pair *p, const struct rdma_cell *c, int m)
 {
 	double e = rdma_hosts_expected(p, (enum rdma_measure)m);
-	const struct rdma_cell *c = &p->cells[m];
 
-	return e > 0 && c->value.n && c->value.median < SHORT_OF * e;
+	return e > 0 && c && c->value.n && c->value.median < SHORT_OF * e;
 }
 
-static void add_rate(struct document *out, const struct host_pair *p, enum rdma_measure m)
+static void add_rate(struct document *out, const struct host_pair *p, const struct rdma_cell *c,
+		     enum rdma_measure m)
 {
-	const struct rdma_cell *c = &p->cells[m];
-
-	if (c->data == RDMA_DATA_WRONG)
+	if (c && c->data == RDMA_DATA_WRONG)
 		document_cell(out, STYLE_BAD, "%7s", "WRONG");
-	else if (c->failure.step != RDMA_STEP_NONE)
+	else if (c && c->failure.step != RDMA_STEP_NONE)
 		document_cell(out, STYLE_BAD, "%7s", "failed");
-	else if (!c->value.n)
+	else if (!c || !c->value.n)
 		document_cell(out, STYLE_DIM, "%7s", "-");
 	else
-		document_cell(out, is_short(p, (int)m) ? STYLE_WARN : STYLE_PLAIN, "%7.2f",
+		document_cell(out, is_short(p, c, (int)m) ? STYLE_WARN : STYLE_PLAIN, "%7.2f",
 			      c->value.median);
 }
 
@@ -125,19 +123,24 @@ static const char *const headings[RDMA_MEASURE_N] = {
 	[RDMA_READ] = "read",
 	[RDMA_BOTH] = "both",
 	[RDMA_LATENCY_WRITE] = "us write",
+	[RDMA_LATENCY_IMMEDIATE] = "us imm.",
+	[RDMA_LATENCY_SEND] = "us send",
 	[RDMA_LATENCY_READ] = "us read",
 };
 
-static bool is_measured(const struct rdma_hosts *h, int m)
+static bool is_measured(const struct rdma_hosts *h, size_t kind, int m)
 {
-	for (size_t i = 0; i < pair_n(h); i++)
-		if (h->pairs[i].cells[m].done)
+	for (size_t i = 0; i < pair_n(h); i++) {
+		const struct rdma_cell *c = rdma_hosts_cell(h, &h->pairs[i], kind, m);
+
+		if (c && c->done)
 			return true;
+	}
 	return false;
 }
 
 static void add_rail_row(struct document *out, const struct rdma_hosts *h,
-			 const struct host_pair *p)
+			 const struct host_pair *p, size_t kind)
 {
 	char own[PORT_NAME], far[PORT_NAME];
 
@@ -145,70 +148,105 @@ static void add_rail_row(struct document *out, const struct rdma_hosts *h,
 	document_cell(out, STYLE_PLAIN, "%s", own_name(h, p->own, own));
 	document_cell(out, STYLE_PLAIN, "%s", far_name(h, p->far, far));
 	for (int m = 0; m < RDMA_MEASURE_N; m++)
-		if (is_measured(h, m))
-			add_rate(out, p, (enum rdma_measure)m);
+		if (is_measured(h, kind, m))
+			add_rate(out, p, rdma_hosts_cell(h, p, kind, m), (enum rdma_measure)m);
 	if (p->write_gbps > 0)
 		document_cell(out, STYLE_DIM, "%.2f", p->write_gbps);
 	else
 		document_cell(out, STYLE_DIM, "%s", "unknown");
 }
 
-static void add_rails(struct document *out, const struct rdma_hosts *h)
+/* "host memory", "GPU memory by dma-buf" */
+static const char *memory_text(enum region_way way, char buf[static 48])
 {
-	char size[BYTES_TEXT_SIZE];
-	size_t columns = 3, rails = 0;
+	if (way == REGION_HOST)
+		return "host memory";
+	snprintf(buf, 48, "memory of the nearest GPUs by %s", region_way_word(way));
+	return buf;
+}
 
-	for (size_t i = 0; i < pair_n(h); i++)
-		rails += h->pairs[i].rail;
+static void add_rails_of(struct document *out, const struct rdma_hosts *h, size_t kind)
+{
+	char size[BYTES_TEXT_SIZE], memory[48];
+	size_t columns = 3;
+
 	for (int m = 0; m < RDMA_MEASURE_N; m++)
-		columns += is_measured(h, m);
-	if (!rails || columns == 3)
+		columns += is_measured(h, kind, m);
+	if (columns == 3)
 		return;
 	document_blank(out);
-	document_heading(out,
-			 "Rails: GB/s in messages of %s, us of %d bytes; host memory on both sides",
-			 bytes_text(h->s->sizes[0], size), RDMA_LATENCY_BYTES);
+	document_heading(out, "Rails: GB/s in messages of %s, us of %d bytes; %s on both sides",
+			 bytes_text(h->kinds[kind].bytes, size), RDMA_LATENCY_BYTES,
+			 memory_text(h->kinds[kind].way, memory));
 	document_table(out, 2, columns, 2);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "this host");
 	document_cell(out, STYLE_DIM, "%s", h->peer_name);
 	for (int m = 0; m < RDMA_MEASURE_N; m++)
-		if (is_measured(h, m))
+		if (is_measured(h, kind, m))
 			document_cell(out, STYLE_DIM, "%7s", headings[m]);
 	document_cell(out, STYLE_DIM, "%s", "expected");
 	for (size_t i = 0; i < pair_n(h); i++)
 		if (h->pairs[i].rail)
-			add_rail_row(out, h, &h->pairs[i]);
+			add_rail_row(out, h, &h->pairs[i], kind);
+}
+
+static void add_rails(struct document *out, const struct rdma_hosts *h)
+{
+	for (size_t k = 0; k < h->kind_n; k++)
+		add_rails_of(out, h, k);
 }
 
 /* The measurements of a pair that fall short, in one line. */
 static void add_short_pair(struct document *out, const struct rdma_hosts *h,
-			   const struct host_pair *p)
+			   const struct host_pair *p, size_t kind)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	char own[PORT_NAME], far[PORT_NAME];
 
-	for (int m = 0; m < RDMA_LATENCY_WRITE; m++)
-		if (is_short(p, m))
+	for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
+		const struct rdma_cell *c = rdma_hosts_cell(h, p, kind, m);
+
+		if (is_short(p, c, m))
 			strbuf_printf(&b, ", %s %.2f of %.2f", rdma_metric((enum rdma_measure)m),
-				      p->cells[m].value.median,
+				      c->value.median,
 				      rdma_hosts_expected(p, (enum rdma_measure)m));
+	}
 	document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short", "%s to %s%s GB/s%s%s.",
 			     own_name(h, p->own, own), far_name(h, p->far, far), strbuf_str(&b),
 			     *p->limit ? "; the limit is " : "", p->limit);
+}
+
+static bool is_pair_short(const struct rdma_hosts *h, const struct host_pair *p, size_t kind)
+{
+	for (int m = 0; m < RDMA_LATENCY_WRITE; m++)
+		if (is_short(p, rdma_hosts_cell(h, p, kind, m), m))
+			return true;
+	return false;
+}
+
+/* Of each memory the largest messages: small ones are never at the rate of the link. */
+static size_t largest_of(const struct rdma_hosts *h, enum region_way way)
+{
+	size_t best = h->kind_n;
+
+	for (size_t k = 0; k < h->kind_n; k++)
+		if (h->kinds[k].way == way &&
+		    (best == h->kind_n || h->kinds[k].bytes > h->kinds[best].bytes))
+			best = k;
+	return best;
 }
 
 static void add_short(struct document *out, const struct rdma_hosts *h)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < pair_n(h); i++) {
-		const struct host_pair *p = &h->pairs[i];
-		bool any =
-			is_short(p, RDMA_WRITE) || is_short(p, RDMA_READ) || is_short(p, RDMA_BOTH);
+	for (int way = 0; way < REGION_WAY_N; way++) {
+		size_t kind = largest_of(h, (enum region_way)way);
 
-		if (any && ++n <= MAX_NAMED)
-			add_short_pair(out, h, p);
+		for (size_t i = 0; kind < h->kind_n && i < pair_n(h); i++)
+			if (is_pair_short(h, &h->pairs[i], kind) && ++n <= MAX_NAMED)
+				add_short_pair(out, h, &h->pairs[i], kind);
 	}
 	if (n > MAX_NAMED)
 		document_paragraph(out, STYLE_WARN, 0,
@@ -221,19 +259,33 @@ struct host_fault {
 	const struct rdma_failure *failure;
 	const struct host_pair *pair;
 	int measure; /* -1: reaching it */
+	size_t kind;
 };
+
+/* Fault number j of a pair: reaching it, then each measurement of each kind. NULL: none. */
+static const struct rdma_failure *failure_at(const struct rdma_hosts *h, const struct host_pair *p,
+					     size_t j)
+{
+	const struct rdma_cell *c;
+
+	if (!j)
+		return &p->failure;
+	c = rdma_hosts_cell(h, p, (j - 1) / RDMA_MEASURE_N, (int)((j - 1) % RDMA_MEASURE_N));
+	return c ? &c->failure : NULL;
+}
 
 /* The n-th fault, in order; false: there are fewer. */
 static bool fault_at(const struct rdma_hosts *h, size_t n, struct host_fault *ret)
 {
 	for (size_t i = 0; i < pair_n(h); i++)
-		for (int m = -1; m < RDMA_MEASURE_N; m++) {
-			const struct host_pair *p = &h->pairs[i];
-			const struct rdma_failure *f = m < 0 ? &p->failure : &p->cells[m].failure;
+		for (size_t j = 0; j <= h->kind_n * RDMA_MEASURE_N; j++) {
+			const struct rdma_failure *f = failure_at(h, &h->pairs[i], j);
 
-			if (f->step == RDMA_STEP_NONE || n-- > 0)
+			if (!f || f->step == RDMA_STEP_NONE || n-- > 0)
 				continue;
-			*ret = (struct host_fault){f, p, m};
+			*ret = (struct host_fault){f, &h->pairs[i],
+						   j ? (int)((j - 1) % RDMA_MEASURE_N) : -1,
+						   j ? (j - 1) / RDMA_MEASURE_N : 0};
 			return true;
 		}
 	return false;
@@ -263,10 +315,12 @@ static void add_victims(const struct rdma_hosts *h, const struct host_fault *lik
 	for (size_t i = 0; fault_at(h, i, &f); i++) {
 		if (!is_alike(&f, like) || ++named > MAX_NAMED)
 			continue;
-		strbuf_printf(b, "%s%s to %s%s%s", named > 1 ? "; " : "",
-			      own_name(h, f.pair->own, own), far_name(h, f.pair->far, far),
-			      f.measure < 0 ? "" : ", ",
-			      f.measure < 0 ? "" : rdma_metric((enum rdma_measure)f.measure));
+		strbuf_printf(b, "%s%s to %s", named > 1 ? "; " : "", own_name(h, f.pair->own, own),
+			      far_name(h, f.pair->far, far));
+		if (f.measure >= 0)
+			strbuf_printf(b, ", %s", rdma_metric((enum rdma_measure)f.measure));
+		if (f.measure >= 0 && h->kinds[f.kind].way != REGION_HOST)
+			strbuf_printf(b, " by %s", region_way_word(h->kinds[f.kind].way));
 	}
 	if (named > MAX_NAMED)
 		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
@@ -311,11 +365,18 @@ static void add_fault(struct document *out, const struct rdma_hosts *h, const st
 
 static void add_faults(struct document *out, const struct rdma_hosts *h)
 {
+	char own[PORT_NAME], far[PORT_NAME];
 	struct host_fault f;
 
 	for (size_t i = 0; fault_at(h, i, &f); i++)
 		if (!is_said(h, i, &f))
 			add_fault(out, h, &f);
+	for (size_t i = 0; i < pair_n(h); i++)
+		if (h->pairs[i].cut)
+			document_item(out, STYLE_STRONG, 2, "note",
+				      "%s to %s: nothing more was measured after that.",
+				      own_name(h, h->pairs[i].own, own),
+				      far_name(h, h->pairs[i].far, far));
 }
 
 /* ---- head and end ---- */
@@ -330,6 +391,14 @@ static void add_end(struct document *out, const struct rdma_hosts *h)
 		document_paragraph(out, STYLE_WARN, 0, "Stopped: the results are incomplete.");
 }
 
+static bool has_gpu_memory(const struct rdma_hosts *h)
+{
+	for (size_t k = 0; k < h->kind_n; k++)
+		if (h->kinds[k].way != REGION_HOST)
+			return true;
+	return false;
+}
+
 static void add_verdict(struct document *out, const struct rdma_hosts *h)
 {
 	struct hosts_counts n = rdma_hosts_count(h);
@@ -339,6 +408,9 @@ static void add_verdict(struct document *out, const struct rdma_hosts *h)
 			   h->listens ? "by" : "with", h->peer_name, h->peer_address,
 			   h->listens ? ": it writes into this host's memory and reads from it"
 				      : "");
+	if (devices_are_simulated(&h->s->devices) && has_gpu_memory(h))
+		document_paragraph(out, STYLE_WARN, 0,
+				   "SIMULATED DEVICES instead of GPUs: memory of this host.");
 	add_end(out, h);
 	if (!n.tried)
 		document_paragraph(out, STYLE_WARN, 0, "Nothing was measured.");
@@ -376,10 +448,28 @@ static void add_rounds(struct document *out, const struct rdma_hosts *h)
 		h->rounds.least, h->run_s);
 }
 
+static void add_values(struct document *out, const struct rdma_hosts *h, const struct host_pair *p,
+		       size_t kind, int m)
+{
+	const struct rdma_cell *c = rdma_hosts_cell(h, p, kind, m);
+	char own[PORT_NAME], far[PORT_NAME], size[BYTES_TEXT_SIZE];
+
+	if (!c || !c->value.n)
+		return;
+	document_row(out);
+	document_cell(out, STYLE_PLAIN, "%s, %s, %s, %s to %s", rdma_metric((enum rdma_measure)m),
+		      region_way_word(h->kinds[kind].way), bytes_text(h->kinds[kind].bytes, size),
+		      own_name(h, p->own, own), far_name(h, p->far, far));
+	for (size_t k = 0; k < 3; k++) {
+		double v = (const double[]){c->value.median, c->value.low, c->value.high}[k];
+
+		document_cell(out, STYLE_PLAIN, isnan(v) ? "-" : "%.4g", v);
+	}
+	document_cell(out, STYLE_PLAIN, "%zu", c->value.n);
+}
+
 static void add_cells(struct document *out, const struct rdma_hosts *h)
 {
-	char own[PORT_NAME], far[PORT_NAME];
-
 	document_blank(out);
 	document_table(out, 2, 5, 2);
 	document_row(out);
@@ -387,28 +477,16 @@ static void add_cells(struct document *out, const struct rdma_hosts *h)
 		document_cell(out, STYLE_DIM, "%s",
 			      (const char *[]){"", "median", "low", "high", "samples"}[i]);
 	for (size_t i = 0; i < pair_n(h); i++)
-		for (int m = 0; m < RDMA_MEASURE_N; m++) {
-			const struct host_pair *p = &h->pairs[i];
-			const struct summary *v = &p->cells[m].value;
-			const double values[] = {v->median, v->low, v->high};
-
-			if (!v->n)
-				continue;
-			document_row(out);
-			document_cell(out, STYLE_PLAIN, "%s, %s to %s",
-				      rdma_metric((enum rdma_measure)m), own_name(h, p->own, own),
-				      far_name(h, p->far, far));
-			for (size_t k = 0; k < 3; k++)
-				document_cell(out, STYLE_PLAIN, isnan(values[k]) ? "-" : "%.4g",
-					      values[k]);
-			document_cell(out, STYLE_PLAIN, "%zu", v->n);
-		}
+		for (size_t k = 0; k < h->kind_n; k++)
+			for (int m = 0; m < RDMA_MEASURE_N; m++)
+				add_values(out, h, &h->pairs[i], k, m);
 }
 
 void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool verbose)
 {
 	add_verdict(out, h);
 	add_faults(out, h);
+	report_rdma_log(out, &h->s->log);
 	if (rdma_hosts_count(h).tried)
 		add_reach(out, h);
 	add_networks(out, h);
@@ -417,4 +495,26 @@ void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool ve
 	add_rounds(out, h);
 	if (verbose)
 		add_cells(out, h);
+}
+
+void format_perftest_hosts(const struct rdma_hosts *h, enum perftest_release release,
+			   struct strbuf *out)
+{
+	for (size_t i = 0; i < pair_n(h); i++)
+		for (size_t j = 0; j < h->kind_n * RDMA_MEASURE_N; j++) {
+			size_t kind = j / RDMA_MEASURE_N;
+			enum rdma_measure m = (enum rdma_measure)(j % RDMA_MEASURE_N);
+			const struct perftest_table t = {
+				.measure = m,
+				.device = h->s->listing->ports[h->pairs[i].own].device,
+				.memory = h->kinds[kind].way == REGION_HOST ? NULL : "nearest GPU",
+				.way = h->kinds[kind].way,
+				.bytes = rdma_is_latency(m) ? RDMA_LATENCY_BYTES
+							    : h->kinds[kind].bytes,
+				.cell = rdma_hosts_cell(h, &h->pairs[i], kind, (int)m),
+			};
+
+			if (t.cell)
+				format_perftest_table(&t, release, out);
+		}
 }

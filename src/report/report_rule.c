@@ -118,63 +118,61 @@ static void add_escaped(struct strbuf *out, const char *s, const char *special)
 	}
 }
 
-#define MARKDOWN_SPECIAL "\\`*_<>[]|#"
-#define SCDOC_SPECIAL    "\\*_#"
+/* How a manual writes a rule. */
+struct manual {
+	const char *special; /* characters that it gives a meaning */
+	/* Before a rule's id, between that and the title, after the title; of a field: of name and text. */
+	const char *id, *title, *title_end;
+	const char *field, *text, *text_end;
+};
 
-static void add_markdown_field(struct strbuf *out, const char *name, const char *text)
+static void add_field(struct strbuf *out, const struct manual *m, const char *name,
+		      const char *text)
 {
-	strbuf_printf(out, "- **%s:** ", name);
-	add_escaped(out, text, MARKDOWN_SPECIAL);
-	strbuf_putc(out, '\n');
+	strbuf_printf(out, "%s%s%s", m->field, name, m->text);
+	add_escaped(out, text, m->special);
+	strbuf_puts(out, m->text_end);
+}
+
+static void add_rules(struct strbuf *out, const struct manual *m)
+{
+	FOR_EACH_RULE (r) {
+		struct strbuf needed AUTO_STRBUF = {0}, severity AUTO_STRBUF = {0};
+
+		strbuf_printf(&severity, "%s; %s", severity_word(r->severity),
+			      blocks[r->blocks].text);
+		strbuf_printf(out, "%s%s%s", m->id, r->id, m->title);
+		add_escaped(out, r->title, m->special);
+		strbuf_puts(out, m->title_end);
+		add_field(out, m, "Why", r->why);
+		add_field(out, m, "Do", text_or(r->remedy, "see the finding"));
+		add_field(out, m, "Severity", severity.text);
+		add_field(out, m, "Needs", needs_text(r, &needed));
+		add_field(out, m, "Reference", text_or(r->reference, "none"));
+	}
 }
 
 void report_rules_markdown(struct strbuf *out)
 {
+	static const struct manual markdown = {"\\`*_<>[]|#", "\n## ", "\n\n", "\n\n",
+					       "- **",        ":** ",  "\n"};
+
 	strbuf_puts(out,
 		    "# Rules\n\n"
 		    "Made from the table in `src/diagnose/` by `tools/generate`; do not edit.\n"
 		    "Each title is the good state; a finding says how a machine differs.\n");
-	FOR_EACH_RULE (r) {
-		struct strbuf needed AUTO_STRBUF = {0};
-
-		strbuf_printf(out, "\n## %s\n\n", r->id);
-		add_escaped(out, r->title, MARKDOWN_SPECIAL);
-		strbuf_puts(out, "\n\n");
-		add_markdown_field(out, "Why", r->why);
-		add_markdown_field(out, "Do", text_or(r->remedy, "see the finding"));
-		strbuf_printf(out, "- **Severity:** %s; %s\n", severity_word(r->severity),
-			      blocks[r->blocks].text);
-		add_markdown_field(out, "Needs", needs_text(r, &needed));
-		add_markdown_field(out, "Reference", text_or(r->reference, "none"));
-	}
-}
-
-static void add_scdoc_field(struct strbuf *out, const char *name, const char *text)
-{
-	strbuf_printf(out, "\t*%s:* ", name);
-	add_escaped(out, text, SCDOC_SPECIAL);
-	strbuf_puts(out, "\n\n");
+	add_rules(out, &markdown);
 }
 
 void report_rules_scdoc(struct strbuf *out)
 {
+	static const struct manual scdoc = {"\\*_#", "*", "*\n\t", "\n\n", "\t*", ":* ", "\n\n"};
+
 	strbuf_puts(
 		out,
 		"onehop-rules(7)\n\n# NAME\n\nonehop-rules - what onehop check looks for\n\n"
 		"# DESCRIPTION\n\nEach rule is named by an ID, which *onehop check --explain* and "
 		"*--ignore* take,\nand a title that states the good case.\n\n# RULES\n\n");
-	FOR_EACH_RULE (r) {
-		struct strbuf needed AUTO_STRBUF = {0};
-
-		strbuf_printf(out, "*%s*\n\t", r->id);
-		add_escaped(out, r->title, SCDOC_SPECIAL);
-		strbuf_puts(out, "\n\n");
-		add_scdoc_field(out, "Why", r->why);
-		add_scdoc_field(out, "Do", text_or(r->remedy, "see the finding"));
-		strbuf_printf(out, "\t*Severity:* %s; %s\n\n", severity_word(r->severity),
-			      blocks[r->blocks].text);
-		add_scdoc_field(out, "Needs", needs_text(r, &needed));
-		add_scdoc_field(out, "Reference", text_or(r->reference, "none"));
-	}
+	add_rules(out, &scdoc);
 	strbuf_puts(out, "# SEE ALSO\n\n*onehop*(1), *onehop-check*(1)\n");
 }

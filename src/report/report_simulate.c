@@ -33,7 +33,7 @@ static void add_columns(struct strbuf *out, bool nccl)
 static void add_head(struct strbuf *out, const struct simulate_session *s,
 		     const struct simulated_arm *arm)
 {
-	const struct nccl_plan *p = &arm->simulation.plan;
+	const struct collective_plan *p = &arm->simulation.plan;
 
 	strbuf_printf(out, "# MODEL, not a measurement: %s by libonehop%s%s\n",
 		      nccl_op_words[p->op], p->against ? " and by NCCL's ring" : "",
@@ -51,7 +51,7 @@ static void add_head(struct strbuf *out, const struct simulate_session *s,
 	add_columns(out, p->against);
 }
 
-static void add_cell(struct strbuf *out, const struct nccl_cell *c)
+static void add_cell(struct strbuf *out, const struct collective_cell *c)
 {
 	char time[32], algbw[32], busbw[32];
 
@@ -92,12 +92,12 @@ static void add_models(struct strbuf *out, const struct simulated_row *row)
 void report_simulated_table(struct strbuf *out, const struct simulate_session *s,
 			    const struct simulated_arm *arm, bool verbose)
 {
-	const struct nccl_plan *p = &arm->simulation.plan;
+	const struct collective_plan *p = &arm->simulation.plan;
 
 	add_head(out, s, arm);
 	for (size_t i = 0; i < arm->row_n; i++) {
 		const struct simulated_row *row = &arm->rows[i];
-		const struct nccl_row shown = {.bytes = row->bytes, .count = row->count};
+		const struct collective_row shown = {.bytes = row->bytes, .count = row->count};
 
 		nccl_table_row(out, p, &shown);
 		add_cell(out, &row->own);

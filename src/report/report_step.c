@@ -72,8 +72,9 @@ static void add_lines_of(struct document *out, const struct step *s, bool verbos
 	if (to.text.len)
 		document_verbatim(out, CONTENT_COLUMN, strbuf_str(&to.text));
 	if (to.lines > to.max)
-		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN,
-				   "and %zu more lines (-v shows all)", to.lines - to.max);
+		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN, "and %zu more %s (-v shows all)",
+				   to.lines - to.max,
+				   text_plural(to.lines - to.max, "line", "lines"));
 	strbuf_done(&to.text);
 	diff_done(&d);
 }
@@ -125,8 +126,7 @@ static void add_options(struct document *out, const struct step *s, bool verbose
 
 static void add_register(struct document *out, const struct step *s, bool verbose)
 {
-	unsigned long old = s->old.data ? strtoul(s->old.data, NULL, 16) : 0;
-	unsigned long new = s->new.data ? strtoul(s->new.data, NULL, 16) : 0;
+	const unsigned old = s->value.old, new = s->value.new;
 	bool acs = text_starts_with(s->at, "ACS");
 	AUTO_STRBUF struct strbuf off = {0}, on = {0};
 
@@ -136,10 +136,9 @@ static void add_register(struct document *out, const struct step *s, bool verbos
 		pci_acs_text((int64_t)(new & ~old) & s->mask, &on);
 	}
 	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
-			   "%s %s -> %s%s%s%s%s; other bits unchanged", acs ? "ACS control" : s->at,
-			   s->old.data ? s->old.data : "?", s->new.data ? s->new.data : "?",
-			   off.len ? "; off: " : "", strbuf_str(&off), on.len ? "; on: " : "",
-			   strbuf_str(&on));
+			   "%s %04x -> %04x%s%s%s%s; other bits unchanged",
+			   acs ? "ACS control" : s->at, old, new, off.len ? "; off: " : "",
+			   strbuf_str(&off), on.len ? "; on: " : "", strbuf_str(&on));
 }
 
 /* ---- the other kinds ---- */
@@ -155,8 +154,8 @@ static void add_attribute(struct document *out, const struct step *s, bool verbo
 static void add_bar_size(struct document *out, const struct step *s, bool verbose)
 {
 	(void)verbose;
-	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "BAR%s %s MiB -> %s MiB", s->at,
-			   s->old.data ? s->old.data : "?", s->new.data ? s->new.data : "?");
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "BAR%s %u MiB -> %u MiB", s->at,
+			   s->value.old, s->value.new);
 }
 
 /* `only_if`: runs only if this path exists; NULL: always. */
@@ -196,8 +195,8 @@ static void add_dropped(struct document *out, const struct step *s)
 			strbuf_printf(&lines, "%s\n", s->dropped[n]);
 	document_verbatim(out, FIX_TEXT_COLUMN, lines.text);
 	if (n > MAX_LINES)
-		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "and %zu more lines",
-				   n - MAX_LINES);
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "and %zu more %s",
+				   n - MAX_LINES, text_plural(n - MAX_LINES, "line", "lines"));
 }
 
 void report_dropped(struct document *out, const struct plan *p, bool undoing)
@@ -282,18 +281,10 @@ static bool is_program(const struct step *s)
 	return s->kind == STEP_TOOL || s->kind == STEP_GENERATED || s->kind == STEP_WORDS;
 }
 
-bool step_does(const struct step *s)
-{
-	return !is_program(s) || s->argv;
-}
-
-bool step_undoes(const struct step *s)
-{
-	return s->kind == STEP_TOOL ? s->undo_argv != NULL : true;
-}
-
 const char *step_in_force(const struct step *s)
 {
+	if (s->kind == STEP_OPTIONS && !s->reboot)
+		return "for kernels installed from now on";
 	if (s->trial)
 		return s->reboot ? "for one boot" : "until the trial is confirmed or undone";
 	if (s->reboot)
@@ -320,9 +311,10 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	else if (s->kind == STEP_FILE || s->kind == STEP_ENTRY)
 		strbuf_printf(out, s->old.data ? "restore /%s" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)
-		strbuf_printf(out, "set %s of %s back to %s", s->at, s->target, old);
+		strbuf_printf(out, "set %s of %s back to %04x", s->at, s->target, s->value.old);
 	else if (s->kind == STEP_BAR_SIZE)
-		strbuf_printf(out, "set BAR%s of %s back to %s MiB", s->at, s->target, old);
+		strbuf_printf(out, "set BAR%s of %s back to %u MiB", s->at, s->target,
+			      s->value.old);
 	else if (s->kind == STEP_ONE_SHOT)
 		strbuf_printf(out, "start the default entry at the next boot");
 	else

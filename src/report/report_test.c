@@ -211,7 +211,8 @@ static void result_cell(struct document *out, const struct pair_result *p)
 static void round_trip_cell(struct document *out, const struct pair_result *p)
 {
 	if (p->round_trip.n)
-		document_cell(out, STYLE_PLAIN, "%.2f", p->round_trip.median_ns / 1e3);
+		document_value(out, STYLE_PLAIN, p->round_trip.median_ns / 1e3, 0, "%.2f",
+			       p->round_trip.median_ns / 1e3);
 	else
 		document_cell(out, STYLE_DIM, "-");
 }
@@ -219,7 +220,8 @@ static void round_trip_cell(struct document *out, const struct pair_result *p)
 static void worst_cell(struct document *out, const struct pair_result *p)
 {
 	if (p->round_trip.n)
-		document_cell(out, STYLE_PLAIN, "%.1f", p->round_trip.p99_ns / 1e3);
+		document_value(out, STYLE_PLAIN, p->round_trip.p99_ns / 1e3, 0, "%.1f",
+			       p->round_trip.p99_ns / 1e3);
 	else
 		document_cell(out, STYLE_DIM, "-");
 }
@@ -232,6 +234,7 @@ static void add_matrix_of(struct document *out, const struct test_report *r, con
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "%s", title);
 	document_matrix(out, 1 + n, 2);
+	document_unit(out, "us");
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "");
 	for (size_t j = 0; j < n; j++)
@@ -648,6 +651,10 @@ struct test_report test_report_of(const struct test_session *s, bool verbose)
 
 void report_test(struct document *out, const struct test_report *r)
 {
+	if (r->diagnosis)
+		add_machine_head(out, r->diagnosis->topology->machine, "Test of peer access");
+	else
+		document_title(out, "Test of peer access");
 	add_head(out, r);
 	add_verdict(out, r);
 	if (r->result) {

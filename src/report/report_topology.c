@@ -144,6 +144,7 @@ static void add_blocks(struct document *out, const struct topology *t)
 	if (n > MATRIX_MAX_TOPO) {
 		document_blank(out);
 		add_class_summary(out, t);
+		add_page_matrix(out, t);
 		return;
 	}
 	for (size_t first = 0; first < n;) {
@@ -484,6 +485,7 @@ void report_topology(struct document *out, const struct diagnosis *d)
 {
 	const struct topology *t = d->topology;
 
+	add_machine_head(out, t->machine, "Topology");
 	add_recorded(out, t->machine);
 	add_machine_line(out, t->machine);
 	document_blank(out);
@@ -494,4 +496,6 @@ void report_topology(struct document *out, const struct diagnosis *d)
 	add_speeds(out, t);
 	add_connections(out, STYLE_PLAIN, "driver", t->machine);
 	add_reasons(out, t);
+	add_drawing(out, d);
+	add_page_findings(out, d);
 }

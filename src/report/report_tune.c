@@ -50,30 +50,19 @@ static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned
 	strbuf_puts(out, before == ALGORITHM_N ? "not measured" : algorithm_word(before));
 }
 
-static void add_fastest(struct document *out, const struct tune_session *s)
+static void add_fastest(struct document *out, const struct tuned_times *t, const char *text)
 {
-	document_heading(out, "Fastest algorithm by size");
-	document_table(out, 2, 1 + ARRAY_LEN(kinds), 2);
-	document_row(out);
-	document_cell(out, STYLE_STRONG, "operation");
-	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
-		if (s->measured[kinds[k].kind])
-			document_cell(out, STYLE_STRONG, "%s", kinds[k].text);
+	document_heading(out, "Fastest algorithm by size, %s", text);
+	document_table(out, 2, 2, 2);
 	for (unsigned o = 0; o < OPERATION_N; o++) {
+		AUTO_STRBUF struct strbuf b = {0};
+
+		add_ranges(&b, t, o);
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s", operation_word((enum operation)o));
-		for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-			AUTO_STRBUF struct strbuf b = {0};
-
-			if (!s->measured[kinds[k].kind])
-				continue;
-			add_ranges(&b, &s->table.times[kinds[k].kind], o);
-			document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&b));
-		}
+		document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&b));
 	}
-	document_paragraph(out, STYLE_DIM, 2,
-			   "sizes are count times the size of an element; all_gather, "
-			   "reduce_scatter and all_to_all have that much for each rank");
+	document_blank(out);
 }
 
 /* ---- all times ---- */
@@ -135,7 +124,12 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 
 	add_devices(out, s);
 	document_blank(out);
-	add_fastest(out, s);
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+		if (s->measured[kinds[k].kind])
+			add_fastest(out, &s->table.times[kinds[k].kind], kinds[k].text);
+	document_paragraph(out, STYLE_DIM, 2,
+			   "sizes are count times the size of an element; all_gather, "
+			   "reduce_scatter and all_to_all have that much for each rank");
 	for (size_t k = 0; verbose && k < ARRAY_LEN(kinds); k++)
 		if (s->measured[kinds[k].kind])
 			add_times(out, s, kinds[k].kind, kinds[k].text);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "result/comparison.h"
 
-#include "base/alloc.h"
-#include "base/cleanup.h"
+#include "base/arena.h"
 #include "base/rate.h"
 
 #include <math.h>
@@ -67,6 +66,11 @@ static int after_index(const struct comparison *c, int before)
 	return c->gpu_after[before] >= 0 ? c->gpu_after[before] : -2;
 }
 
+static double larger(double a, double b)
+{
+	return a > b || isnan(b) ? a : b;
+}
+
 /* ---- looking figures up ---- */
 
 static int compare_figures(const void *a, const void *b)
@@ -88,20 +92,15 @@ struct figure_index {
 	const struct figure *rows[];
 };
 
-struct figure_index *figure_index_new(const struct figures *f)
+struct figure_index *figure_index_new(struct arena *a, const struct figures *f)
 {
-	struct figure_index *x = xcalloc(1, sizeof(*x) + f->row_n * sizeof(x->rows[0]));
+	struct figure_index *x = arena_alloc(a, 1, sizeof(*x) + f->row_n * sizeof(x->rows[0]));
 
 	x->n = f->row_n;
 	for (size_t i = 0; i < f->row_n; i++)
 		x->rows[i] = &f->rows[i];
 	qsort(x->rows, x->n, sizeof(x->rows[0]), compare_figures);
 	return x;
-}
-
-void figure_index_free(struct figure_index *x)
-{
-	free(x);
 }
 
 /* If one of the two does not give its size, as texts of other tools: the largest. */
@@ -177,9 +176,9 @@ static double placement_spread(const struct figure_index *x, const struct figure
 	double spread = spread_of(r);
 
 	if (at > x->rows && is_neighbour(at[-1], r))
-		spread = fmax(spread, spread_of(at[-1]));
+		spread = larger(spread, spread_of(at[-1]));
 	if (at < x->rows + x->n - 1 && is_neighbour(at[1], r))
-		spread = fmax(spread, spread_of(at[1]));
+		spread = larger(spread, spread_of(at[1]));
 	return spread;
 }
 
@@ -189,11 +188,6 @@ static double own_noise(const struct figure_index *x, const struct figure *r)
 	if (r->samples >= FIGURE_INTERVAL_SAMPLES)
 		return spread_of(r) / 2;
 	return r->bytes ? placement_spread(x, r) : spread_of(r);
-}
-
-static bool has_interval(const struct figure *r)
-{
-	return r->samples >= FIGURE_INTERVAL_SAMPLES && r->low < r->high;
 }
 
 /* Where CUDA has no peer access, copies with P2P "on" are staged like those with P2P off. */
@@ -227,11 +221,11 @@ static double noise_of(const struct work *w, const struct figure *before,
 {
 	const struct metric *m = before->metric;
 	bool hosted = m->staged || (no_access(w->before, before) && no_access(w->after, after));
-	double least = has_interval(before) && has_interval(after) ? REPEATABLE
-		       : hosted                                    ? m->noise_hosted
-								   : m->noise;
+	double least = figure_has_interval(before) && figure_has_interval(after) ? REPEATABLE
+		       : hosted                                                  ? m->noise_hosted
+										 : m->noise;
 
-	return fmax(least, own_noise(w->before, before) + own_noise(w->after, after));
+	return larger(least, own_noise(w->before, before) + own_noise(w->after, after));
 }
 
 /*
@@ -294,12 +288,12 @@ static double sum_of(double *values, size_t n)
 	return sum;
 }
 
-static void sum_up(struct compared *k)
+static void sum_up(struct arena *a, struct compared *k)
 {
 	bool yes_or_no = k->metric->shape == SHAPE_YES_NO;
 	double (*over)(double *, size_t) = yes_or_no ? sum_of : median_of;
-	AUTO_FREE double *before = xcalloc(k->cell_n, sizeof(*before));
-	AUTO_FREE double *after = xcalloc(k->cell_n, sizeof(*after));
+	double *before = arena_alloc(a, k->cell_n, sizeof(*before));
+	double *after = arena_alloc(a, k->cell_n, sizeof(*after));
 
 	k->best = k->worst = &k->cells[0];
 	for (size_t i = 0; i < k->cell_n; i++) {
@@ -348,7 +342,7 @@ static void compare_metric(struct work *w, const struct metric *m)
 	add_lone_after(w, m);
 	if (!k.cell_n)
 		return;
-	sum_up(&k);
+	sum_up(c->arena, &k);
 	*ARENA_PUSH(c->arena, c->kinds, c->kind_n) = k;
 }
 
@@ -427,9 +421,10 @@ static bool is_rate(const struct figure_index *x, const struct figure *r, const 
 	       r->initiator != r->target && !no_access(x, r);
 }
 
-static double median_rate(const struct figures *f, const struct figure_index *x, const char *word)
+static double median_rate(struct arena *a, const struct figures *f, const struct figure_index *x,
+			  const char *word)
 {
-	AUTO_FREE double *rates = xcalloc(f->row_n + 1, sizeof(*rates));
+	double *rates = arena_alloc(a, f->row_n + 1, sizeof(*rates));
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->row_n; i++)
@@ -446,10 +441,10 @@ static bool called_slow(const struct figure_index *x, const struct figure *r)
 	return rate && rate->median == 0;
 }
 
-static void count_slow_of(const struct figures *f, const struct figure_index *x, const char *word,
-			  struct slow_pairs *ret)
+static void count_slow_of(struct arena *a, const struct figures *f, const struct figure_index *x,
+			  const char *word, struct slow_pairs *ret)
 {
-	double median = median_rate(f, x, word);
+	double median = median_rate(a, f, x, word);
 
 	for (size_t i = 0; i < f->row_n; i++) {
 		const struct figure *r = &f->rows[i];
@@ -466,12 +461,13 @@ static void count_slow_of(const struct figures *f, const struct figure_index *x,
 	}
 }
 
-static struct slow_pairs count_slow(const struct figures *f, const struct figure_index *x)
+static struct slow_pairs count_slow(struct arena *a, const struct figures *f,
+				    const struct figure_index *x)
 {
 	struct slow_pairs slow = {0};
 
-	count_slow_of(f, x, METRIC_WRITE_CE, &slow);
-	count_slow_of(f, x, METRIC_READ_CE, &slow);
+	count_slow_of(a, f, x, METRIC_WRITE_CE, &slow);
+	count_slow_of(a, f, x, METRIC_READ_CE, &slow);
 	return slow;
 }
 
@@ -516,11 +512,11 @@ static bool is_same_run(const struct comparison *c)
 	return measured;
 }
 
-struct comparison *comparison_new(const struct figures *before, const struct figures *after)
+struct comparison *comparison_new_in(struct arena *arena, const struct figures *before,
+				     const struct figures *after)
 {
-	struct arena *arena = arena_new();
 	struct comparison *c = arena_alloc(arena, 1, sizeof(*c));
-	struct work w = {c, figure_index_new(before), figure_index_new(after), NULL};
+	struct work w = {c, figure_index_new(arena, before), figure_index_new(arena, after), NULL};
 
 	c->arena = arena;
 	c->before = before;
@@ -534,12 +530,10 @@ struct comparison *comparison_new(const struct figures *before, const struct fig
 	c->same_run = is_same_run(c);
 	c->use_before = count_use(before, w.before);
 	c->use_after = count_use(after, w.after);
-	c->slow_before = count_slow(before, w.before);
-	c->slow_after = count_slow(after, w.after);
+	c->slow_before = count_slow(arena, before, w.before);
+	c->slow_after = count_slow(arena, after, w.after);
 	c->failed_before = count_failures(before);
 	c->failed_after = count_failures(after);
-	figure_index_free(w.before);
-	figure_index_free(w.after);
 	return c;
 }
 

@@ -62,7 +62,9 @@ struct comparison {
 	bool same_run; /* every figure is the same to the last digit: one result, twice */
 };
 
-/* Keeps both by pointer. comparison_free. */
+/* Keeps both by pointer; in an arena, as figures_new_in says. comparison_free. */
+struct comparison *comparison_new_in(struct arena *arena, const struct figures *before,
+				     const struct figures *after);
 struct comparison *comparison_new(const struct figures *before, const struct figures *after);
 void comparison_free(struct comparison *c); /* NULL does nothing */
 
@@ -72,8 +74,8 @@ const char *change_word(enum trend change); /* "better" */
 
 struct figure_index;
 
-struct figure_index *figure_index_new(const struct figures *f); /* keeps it by pointer */
-void figure_index_free(struct figure_index *x);                 /* NULL does nothing */
+/* In the arena; keeps the figures by pointer. */
+struct figure_index *figure_index_new(struct arena *a, const struct figures *f);
 
 /* Copies and tiny transfers; TREND_N: one of both was not measured. */
 struct p2p_gain {

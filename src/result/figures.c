@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "result/figures.h"
 
-#include "base/alloc.h"
-#include "base/cleanup.h"
-#include "base/err.h"
-#include "base/text.h"
+#include "base/arena.h"
 
-#include <errno.h>
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- building ---- */
 
-struct figures *figures_new(const char *name, const char *tool)
+struct figures *figures_new_in(struct arena *arena, const char *name, const char *tool)
 {
-	struct arena *arena = arena_new();
 	struct figures *f = arena_alloc(arena, 1, sizeof(*f));
 
 	f->arena = arena;
@@ -90,6 +85,11 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 bool figure_is_failure(const struct figure *row)
 {
 	return row->metric && row->metric->must_hold && row->low < 1;
+}
+
+bool figure_has_interval(const struct figure *row)
+{
+	return row->samples >= FIGURE_INTERVAL_SAMPLES && row->low < row->high;
 }
 
 const char *figure_place(const struct figures *f, const struct figure *row, const char *list,
@@ -186,8 +186,8 @@ static struct figure merged_figure(struct figure *const *rows, size_t n)
 		merged.median = (rows[n / 2 - 1]->median + rows[n / 2]->median) / 2;
 	for (size_t i = 0; i < n; i++) {
 		merged.samples += rows[i]->samples;
-		merged.low = fmin(merged.low, rows[i]->low);
-		merged.high = fmax(merged.high, rows[i]->high);
+		merged.low = rows[i]->low < merged.low ? rows[i]->low : merged.low;
+		merged.high = rows[i]->high > merged.high ? rows[i]->high : merged.high;
 	}
 	return merged;
 }
@@ -218,7 +218,7 @@ static void drop_unmeasured(struct figures *f)
 
 void figures_merge(struct figures *f)
 {
-	AUTO_FREE struct figure **sorted = xcalloc(f->row_n + 1, sizeof(*sorted));
+	struct figure **sorted = arena_alloc(f->arena, f->row_n + 1, sizeof(struct figure *));
 	size_t kept = 0;
 
 	drop_unmeasured(f);

@@ -79,8 +79,11 @@ struct figures {
 	size_t trouble_n;
 };
 
-struct figures *figures_new(const char *name, const char *tool);
-void figures_free(struct figures *f); /* NULL does nothing */
+/* In an arena, which is theirs from here on; without memory it is jumped out of every function (base/arena.h). */
+struct figures *figures_new_in(struct arena *arena, const char *name, const char *tool);
+struct figures *figures_new(const char *name,
+			    const char *tool); /* for the program, which ends without memory */
+void figures_free(struct figures *f);          /* NULL does nothing */
 /* Appends GPUs without any facts until there are n. */
 void figures_need_gpus(struct figures *f, size_t n);
 /*
@@ -102,6 +105,8 @@ const char *figure_place(const struct figures *f, const struct figure *row, cons
  */
 bool figure_contradicts(const struct figure *row);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* low and high are the 95 % interval of the median, not the least and the most seen. */
+bool figure_has_interval(const struct figure *row);
 /* A check of data, or of a test as a whole, that failed. */
 bool figure_is_failure(const struct figure *row);
 /*

@@ -65,7 +65,7 @@ const struct metric metrics[] = {
 	 .heading = "one way, read, copy engine", .off = METRIC_WRITE_CE METRIC_STAGED,
 	 P2P_TEST(3, "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix"),
 	 NVBANDWIDTH(3, "device_to_device_memcpy_read_ce", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)")},
-	{METRIC("both-ce", "both ways, CE"), RATE(SHAPE_PAIR), .both_ways = true, .standard = true,
+	{METRIC("both-ce", "both ways, CE"), RATE(SHAPE_PAIR), .both_ways = true, .standard = true, .observed = OBSERVED_BOTH_WAYS,
 	 .heading = "both ways, write, copy engine", .off = "both-ce" METRIC_STAGED,
 	 P2P_TEST(5, "Bidirectional P2P=Enabled Bandwidth Matrix"),
 	 NVBANDWIDTH(5, "device_to_device_bidirectional_memcpy_write_ce", "memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)")},
@@ -154,6 +154,8 @@ const struct metric metrics[] = {
 	{METRIC(METRIC_NIC_READ, "NIC reads"), RATE(SHAPE_NIC), READ},
 	{METRIC(METRIC_NIC_BOTH, "NIC writes and reads at once"), RATE(SHAPE_NIC), .both_ways = true},
 	{METRIC(METRIC_NIC_LATENCY_WRITE, "NIC write, there and back, half"), SPAN(SHAPE_NIC)},
+	{METRIC(METRIC_NIC_LATENCY_IMMEDIATE, "NIC write with immediate, there and back, half"), SPAN(SHAPE_NIC)},
+	{METRIC(METRIC_NIC_LATENCY_SEND, "NIC send, there and back, half"), SPAN(SHAPE_NIC)},
 	{METRIC(METRIC_NIC_LATENCY_READ, "NIC read until complete"), SPAN(SHAPE_NIC), READ},
 };
 /* clang-format on */

@@ -33,13 +33,15 @@
 #define METRIC_NIC_REACHES   "nic-reaches" /* kind: what failed */
 #define METRIC_NIC_WRITE_VERIFIED                                                                  \
 	"nic-write-verified" /* kind: how the data was wrong, or what failed */
-#define METRIC_NIC_READ_VERIFIED "nic-read-verified"
-#define METRIC_NIC_BOTH_VERIFIED "nic-both-verified"
-#define METRIC_NIC_WRITE         "nic-write"
-#define METRIC_NIC_READ          "nic-read"
-#define METRIC_NIC_BOTH          "nic-both"
-#define METRIC_NIC_LATENCY_WRITE "nic-latency-write"
-#define METRIC_NIC_LATENCY_READ  "nic-latency-read"
+#define METRIC_NIC_READ_VERIFIED     "nic-read-verified"
+#define METRIC_NIC_BOTH_VERIFIED     "nic-both-verified"
+#define METRIC_NIC_WRITE             "nic-write"
+#define METRIC_NIC_READ              "nic-read"
+#define METRIC_NIC_BOTH              "nic-both"
+#define METRIC_NIC_LATENCY_WRITE     "nic-latency-write"
+#define METRIC_NIC_LATENCY_IMMEDIATE "nic-latency-immediate"
+#define METRIC_NIC_LATENCY_SEND      "nic-latency-send"
+#define METRIC_NIC_LATENCY_READ      "nic-latency-read"
 
 /* What a value belongs to. `bench p2p` measures in this order, staged metrics last. */
 enum metric_shape {

@@ -7,12 +7,13 @@
 #include <stdbool.h>
 
 enum observed_kind {
-	OBSERVED_NOTHING,        /* a metric that check does not use */
-	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
-	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
-	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
-	OBSERVED_RATE,           /* the pair's copies were far too slow for a test; ok is false */
-	OBSERVED_LATENCY,        /* value: us */
+	OBSERVED_NOTHING,     /* a metric that check does not use */
+	OBSERVED_PEER_COPY,   /* ok 0/1: data checked at the owner */
+	OBSERVED_PEER_ACCESS, /* ok 0/1: CUDA says it can */
+	OBSERVED_BANDWIDTH,   /* value: GB/s one way */
+	OBSERVED_BOTH_WAYS,   /* value: GB/s, both directions at once; only where none is of one */
+	OBSERVED_RATE,        /* the pair's copies were far too slow for a test; ok is false */
+	OBSERVED_LATENCY,     /* value: us */
 	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
 	OBSERVED_RUN_FAILURE,    /* failure; initiator: the rank's GPU */
 	OBSERVED_NCCL_WARNING,   /* text: the line */

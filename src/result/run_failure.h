@@ -21,5 +21,7 @@ struct run_failure {
 	int code;          /* cudaError_t or ncclResult_t; -1: not in the line */
 	int64_t sequence;  /* of the collective that timed out; -1: none */
 	const char *where; /* in NCCL's source: "transport/nvls.cc:223"; NULL: not in the line */
+	/* The GIDs of the two NICs of a connection that failed, as printed; NULL: not in the line */
+	const char *own_gid, *peer_gid;
 	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
 };

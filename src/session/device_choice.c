@@ -182,6 +182,21 @@ int name_gpus(const struct machine *m, const char *option, const char *list, boo
 	return take_list(option, list, m->gpu_n, m->gpus, ret_wanted);
 }
 
+int name_pair(const struct machine *m, const char *option, const char *list, int ret[2])
+{
+	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
+	size_t n = 0;
+
+	if (name_gpus(m, option, list, wanted) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (wanted[i] && n++ < 2)
+			ret[n - 1] = (int)i;
+	return n == 2 ? 0
+		      : err_set(EINVAL, "%s %s: a pair is two GPUs, and these are %zu", option,
+				list, n);
+}
+
 int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 		struct device_choice *ret)
 {

@@ -33,7 +33,9 @@ bool device_is_named(const char *word, size_t number, const struct gpu *g);
  */
 int name_gpus(const struct machine *m, const char *option, const char *list,
 	      bool *ret_wanted /* per GPU */);
-/* The same, and which of them can be used. */
+/* Of a list that names two GPUs: their indexes. */
+int name_pair(const struct machine *m, const char *option, const char *list, int ret[2]);
+/* As name_gpus, and which of them can be used. */
 int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 		struct device_choice *ret);
 /* n simulated devices of the host back end. */

@@ -20,13 +20,13 @@
 static void tell_progress(void *context, const struct metric *m, uint64_t bytes, size_t round,
 			  size_t rounds, size_t left)
 {
-	const struct p2p_session *s = context;
+	struct p2p_session *s = context;
 	char size[BYTES_TEXT_SIZE], copies[64] = "";
 
 	if (bytes)
 		snprintf(copies, sizeof(copies), " with copies of %s", bytes_text(bytes, size));
-	session_tell(s->ear, SESSION_RUNS, "%s%s, round %zu of %zu, %zu left", m->name, copies,
-		     round + 1, rounds, left);
+	session_tell_left(s->ear, &s->pace, (double)left, "%s%s, round %zu of %zu", m->name, copies,
+			  round + 1, rounds);
 }
 
 static bool was_stopped(void *context)

@@ -22,6 +22,7 @@ struct p2p_request {
 struct p2p_session {
 	const struct p2p_request *o;
 	const struct session_ear *ear;
+	struct session_pace pace;
 	struct devices devices;
 	struct device_set *set;   /* NULL: none is open */
 	bool *access;             /* n squared: what the driver says */

@@ -23,6 +23,7 @@
 struct word {
 	const char *name;
 	unsigned bits;
+	bool asked; /* only where it is named */
 };
 
 static const struct word measure_words[] = {
@@ -30,6 +31,8 @@ static const struct word measure_words[] = {
 	{"read", 1 << RDMA_READ},
 	{"both", 1 << RDMA_BOTH},
 	{"latency", 1 << RDMA_LATENCY_WRITE | 1 << RDMA_LATENCY_READ},
+	{"send", 1 << RDMA_LATENCY_SEND, true},
+	{"immediate", 1 << RDMA_LATENCY_IMMEDIATE, true},
 };
 static const struct word way_words[] = {
 	{"host", 1 << REGION_HOST},
@@ -68,7 +71,7 @@ static int no_word(const char *option, const char *word, const struct word *word
 	return err_set(EINVAL, "%s: no '%s' (see: man onehop-bench-rdma)", option, word);
 }
 
-/* A list with commas; NULL: all of them. */
+/* A list with commas; NULL: all of them that need not be asked for. */
 static int parse_words(const char *option, const char *list, const struct word *words, size_t n,
 		       unsigned *ret)
 {
@@ -77,7 +80,7 @@ static int parse_words(const char *option, const char *list, const struct word *
 
 	*ret = 0;
 	for (size_t i = 0; !list && i < n; i++)
-		*ret |= words[i].bits;
+		*ret |= words[i].asked ? 0 : words[i].bits;
 	while ((each = strsep(&rest, ","))) {
 		size_t i = 0;
 
@@ -131,6 +134,42 @@ static int check_number(const char *option, int value, int most)
 		       : 0;
 }
 
+static int choose_gid(struct rdma_session *s)
+{
+	char *end = NULL;
+	long index = s->o->gid ? strtol(s->o->gid, &end, 10) : -1;
+
+	if (s->o->gid && (end == s->o->gid || *end || index < 0 || index > UINT16_MAX))
+		return err_set(EINVAL,
+			       "--gid must be an index of the port's table of addresses, not '%s' "
+			       "(see: onehop bench rdma --list)",
+			       s->o->gid);
+	s->gid = (int)index;
+	return 0;
+}
+
+/* Each port keeps that address alone, so that the other host is offered no other. */
+int rdma_force_gid(struct rdma_session *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; s->gid >= 0 && i < s->listing->n; i++) {
+		struct nic_port *p = &s->listing->ports[i];
+
+		p->has_gid = gid_force(p->gids, p->gid_n, p->link_layer == VERBS_LINK_INFINIBAND,
+				       (unsigned)s->gid, &p->gid);
+		p->gid_n = p->has_gid;
+		p->gids[0] = p->gid.entry;
+		kept += p->has_gid;
+	}
+	return s->gid < 0 || kept || !s->listing->n
+		       ? 0
+		       : err_set(EINVAL,
+				 "--gid %d: no port has an address with that index (see: onehop "
+				 "bench rdma --list)",
+				 s->gid);
+}
+
 int rdma_choose_work(struct rdma_session *s)
 {
 	int r = parse_words("--only", s->o->only, measure_words, ARRAY_LEN(measure_words),
@@ -143,6 +182,11 @@ int rdma_choose_work(struct rdma_session *s)
 		r = check_number("--queues", s->o->queues, STREAMS_MAX / 2);
 	if (r == 0)
 		r = check_number("--depth", s->o->depth, 4096);
+	if (r == 0)
+		r = s->o->iterations == 1 ? err_set(EINVAL, "--iterations must be 2 or more")
+					  : check_number("--iterations", s->o->iterations, 1000000);
+	if (r == 0)
+		r = choose_gid(s);
 	if (r == 0)
 		r = choose_sizes(s);
 	return r < 0 ? r : choose_pace(s);
@@ -236,8 +280,34 @@ static void choose_nearest(const struct rdma_session *s, bool *chosen, bool by_p
 	}
 }
 
+const struct rdma_pair *rdma_nearest_gpu(const struct rdma_session *s, size_t port)
+{
+	const struct rdma_pair *best = NULL;
+
+	for (size_t i = 0; i < s->pair_n; i++) {
+		const struct rdma_pair *p = &s->pairs[i];
+
+		if (p->port == port && p->gpu >= 0 &&
+		    (!best ||
+		     class_of(s, port, (size_t)p->gpu) < class_of(s, port, (size_t)best->gpu)))
+			best = p;
+	}
+	return best;
+}
+
+/* Whether anything is measured that needs no CPU to look into the memory. */
+static bool measures_gpus(const struct rdma_session *s)
+{
+	for (int m = 0; m < RDMA_MEASURE_N; m++)
+		if (s->measures >> m & 1 && !rdma_is_round_trip((enum rdma_measure)m))
+			return true;
+	return false;
+}
+
 static void add_runs(struct rdma_session *s, struct rdma_pair *p)
 {
+	if (p->gpu >= 0 && !measures_gpus(s))
+		return;
 	for (int way = 0; way < REGION_WAY_N; way++)
 		for (size_t k = 0;
 		     (way == REGION_HOST) == (p->gpu < 0) && (s->ways >> way & 1) && k < s->size_n;

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "rdma/end.h"
 #include "session/stop.h"
 
@@ -22,10 +23,10 @@
 #define REACH_PLACES 16
 #define REACH_US     1000000
 #define WINDOW       (64ull << 20)
-#define SMALL_WINDOW (4ull << 20) /* of simulated devices */
+#define GPU_WINDOW   HOSTS_GPU_WINDOW /* more than any GPU's cache holds */
+#define SMALL_WINDOW (4ull << 20)     /* of simulated devices */
 #define DEPTH        128
 #define SAMPLE_US    20000
-#define SLOWEST_BPS  1e6 /* of a NIC that does not hang: an emulated one, on a busy machine */
 
 /* ---- what is done with a pair ---- */
 
@@ -63,7 +64,7 @@ static const struct step reach_steps[] = {
 static const struct step rate_steps[] = {
 	CONNECTED, CHECKED(1), CHECKED(2), {STEP_LOCAL, .action = LINK_TIME}, {STEP_END},
 };
-static const struct step latency_write_steps[] = {
+static const struct step round_trip_steps[] = {
 	CONNECTED, {STEP_TELL, .word = PEER_PONG}, {STEP_LOCAL, .action = LINK_TIME},
 	{STEP_AWAIT, .word = PEER_PONG}, {STEP_END},
 };
@@ -80,7 +81,9 @@ static const struct step *const measure_steps[RDMA_MEASURE_N] = {
 	[RDMA_WRITE] = rate_steps,
 	[RDMA_READ] = rate_steps,
 	[RDMA_BOTH] = rate_steps,
-	[RDMA_LATENCY_WRITE] = latency_write_steps,
+	[RDMA_LATENCY_WRITE] = round_trip_steps,
+	[RDMA_LATENCY_IMMEDIATE] = round_trip_steps,
+	[RDMA_LATENCY_SEND] = round_trip_steps,
 	[RDMA_LATENCY_READ] = latency_read_steps,
 };
 
@@ -88,11 +91,12 @@ static const struct step *const measure_steps[RDMA_MEASURE_N] = {
 struct turn {
 	struct host_pair *pair;
 	int measure; /* -1: is it reached? */
+	size_t kind; /* of its messages */
 	const struct step *step;
 	bool closing;
 	bool told, answered; /* a request of STEP_TELL is out; its answer is there */
 	bool waits_worker, waits_peer;
-	double limit_s, deadline_s; /* of what is waited for */
+	double deadline_s; /* of the peer's answer */
 	struct link_job job;
 	struct link_address far;
 	struct rdma_cell cell; /* of this measurement */
@@ -112,18 +116,29 @@ static enum rdma_measure measure_of(const struct turn *t)
 	return t->measure < 0 ? RDMA_WRITE : (enum rdma_measure)t->measure;
 }
 
-static uint64_t window_of(const struct rdma_session *s)
+/* Reachability is a matter of the hosts' own memory. */
+static const struct hosts_kind *kind_of(const struct rdma_hosts *h, const struct turn *t)
 {
-	return devices_are_simulated(&s->devices) ? SMALL_WINDOW : WINDOW;
+	static const struct hosts_kind reach = {REGION_HOST, REACH_BYTES};
+
+	return t->measure < 0 ? &reach : &h->kinds[t->kind];
 }
 
-static struct rdma_load load_of(const struct rdma_session *s, const struct turn *t)
+static uint64_t window_of(const struct rdma_session *s, enum region_way way)
 {
+	return devices_are_simulated(&s->devices) ? SMALL_WINDOW
+	       : way == REGION_HOST               ? WINDOW
+						  : GPU_WINDOW;
+}
+
+static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t)
+{
+	const struct rdma_session *s = h->s;
 	bool reach = t->measure < 0;
 	double sample = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
 
 	return (struct rdma_load){
-		.bytes = reach ? REACH_BYTES : s->sizes[0],
+		.bytes = kind_of(h, t)->bytes,
 		.latency_bytes = RDMA_LATENCY_BYTES,
 		.depth = reach         ? REACH_PLACES
 			 : s->o->depth ? (unsigned)s->o->depth
@@ -155,11 +170,13 @@ static bool make_job(const struct rdma_hosts *h, struct turn *t)
 	t->job = (struct link_job){
 		.port = p->number,
 		.relaxed = !h->s->o->no_relaxed,
-		.load = load_of(h->s, t),
+		.load = load_of(h, t),
 		.owner_limit_us = HOSTS_OWNER_US,
 	};
 	memcpy(t->job.device, p->device, sizeof(t->job.device));
-	t->job.places = t->measure < 0 ? REACH_PLACES : end_places(window_of(h->s), &t->job.load);
+	hosts_take_way(h, t->pair->own, kind_of(h, t)->way, &t->job);
+	t->job.places = t->measure < 0 ? REACH_PLACES
+				       : end_places(window_of(h->s, t->job.way), &t->job.load);
 	return choose_addresses(h, t->pair, &t->job.gid, &far);
 }
 
@@ -182,21 +199,11 @@ static void send_request(struct client *c, const struct turn *t, enum peer_word 
 	m.v[PEER_K_DEPTH] = l->depth;
 	m.v[PEER_K_PAIR] = l->pair;
 	m.v[PEER_K_LIMIT] = l->limit_us / 1000;
+	m.v[PEER_K_TIME] = (uint64_t)ceil(l->stopping.budget_s);
+	m.v[PEER_K_WAY] = t->job.way;
 	m.v[PEER_K_ROUND] = t->step->round;
 	m.v[PEER_K_MEASURE] = measure_of(t);
 	peer_send(&c->h->peer, &m);
-}
-
-/* How long an action may take, for a worker that hangs; each completion has its own deadline. */
-static double limit_of(const struct client *c, const struct turn *t)
-{
-	const struct rdma_load *l = &t->job.load;
-	uint64_t bytes = l->bytes * (t->job.places + 4ull * l->depth * l->queues);
-
-	if (t->step->action != LINK_MOVE && t->step->action != LINK_TIME)
-		return HOSTS_ACTION_S;
-	return HOSTS_ACTION_S + (double)bytes / SLOWEST_BPS +
-	       (t->step->action == LINK_TIME) * 2 * c->h->s->stopping.budget_s;
 }
 
 static void fail_turn(struct turn *t, const struct rdma_failure *f)
@@ -218,8 +225,6 @@ static void begin_local(struct client *c, struct turn *t)
 		return;
 	if (rdma_worker_begin_link(w, NULL, &o) == 0) {
 		t->waits_worker = true;
-		t->limit_s = limit_of(c, t);
-		t->deadline_s = clock_s() + t->limit_s;
 		return;
 	}
 	rdma_fail(&t->cell.failure, RDMA_STEP_WORKER, ESRCH, "%s", err_msg());
@@ -313,7 +318,7 @@ static void take_worker(struct client *c, struct turn *t, const struct link_answ
 	t->waits_worker = false;
 	if (done->action == LINK_OPEN)
 		t->far = a->address; /* until the far one comes */
-	if (done->action == LINK_MOVE)
+	if (done->action == LINK_MOVE || done->action == LINK_TIME)
 		add_check(t, &a->cell);
 	if (done->action == LINK_TIME && a->failure.step == RDMA_STEP_NONE)
 		take_value(t, &a->cell);
@@ -443,7 +448,7 @@ static void take_late(struct client *c, struct turn *t)
 	struct link_answer a;
 
 	if (t->waits_worker) {
-		rdma_worker_give_up_link(&c->h->workers[t->pair->own], t->limit_s, &a);
+		rdma_worker_give_up_link(&c->h->workers[t->pair->own], &a);
 		take_worker(c, t, &a);
 		return;
 	}
@@ -451,6 +456,12 @@ static void take_late(struct client *c, struct turn *t)
 	fail_turn(t, &f);
 	err_set(ETIMEDOUT, "%s gives no answer", c->h->peer.address);
 	break_off(c);
+}
+
+/* When what is waited for is late. */
+static double due_of(const struct client *c, const struct turn *t)
+{
+	return t->waits_worker ? c->h->workers[t->pair->own].until_s : t->deadline_s;
 }
 
 static void take_turns(struct client *c, const struct pollfd *fds)
@@ -462,9 +473,9 @@ static void take_turns(struct client *c, const struct pollfd *fds)
 		struct link_answer a;
 
 		if (t->waits_worker && fds[i].revents) {
-			rdma_worker_finish_link(&c->h->workers[t->pair->own], &a);
-			take_worker(c, t, &a);
-		} else if ((t->waits_worker || t->waits_peer) && now >= t->deadline_s) {
+			if (rdma_worker_finish_link(&c->h->workers[t->pair->own], &a))
+				take_worker(c, t, &a);
+		} else if ((t->waits_worker || t->waits_peer) && now >= due_of(c, t)) {
 			take_late(c, t);
 		}
 	}
@@ -481,7 +492,7 @@ static bool await(struct client *c)
 
 	for (size_t i = 0; i < c->n; i++) {
 		const struct turn *t = &c->turns[i];
-		double left = (t->deadline_s - now) * 1e3;
+		double left = (due_of(c, t) - now) * 1e3;
 
 		fds[i] = (struct pollfd){t->waits_worker ? c->h->workers[t->pair->own].socket : -1,
 					 POLLIN, 0};
@@ -509,7 +520,7 @@ static void kill_turns(struct client *c)
 		struct link_answer a;
 
 		if (c->turns[i].waits_worker)
-			rdma_worker_give_up_link(&c->h->workers[c->turns[i].pair->own], 0, &a);
+			rdma_worker_give_up_link(&c->h->workers[c->turns[i].pair->own], &a);
 		c->turns[i].waits_worker = false;
 	}
 }
@@ -535,6 +546,8 @@ static void tell_result(struct client *c, const struct turn *t)
 	m.v[PEER_K_HIGH] = put_value(narrow ? cell->value.high : cell->value.max);
 	m.v[PEER_K_SAMPLES] = cell->value.n;
 	m.v[PEER_K_EXPECTED] = put_value(expected);
+	m.v[PEER_K_BYTES] = kind_of(c->h, t)->bytes;
+	m.v[PEER_K_WAY] = kind_of(c->h, t)->way;
 	snprintf(m.text, sizeof(m.text), "%.*s", (int)sizeof(m.text) - 1, cell->failure.text);
 	peer_send(&c->h->peer, &m);
 }
@@ -546,7 +559,9 @@ static void keep_result(struct client *c, struct turn *t)
 		t->pair->reach = t->cell.failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 	} else {
 		t->cell.done = true;
-		t->pair->cells[t->measure] = t->cell;
+		if (rdma_cuts(&t->cell.failure))
+			t->pair->cut |= 1u << t->job.way;
+		*hosts_make_cell(c->h, t->pair, t->kind, t->measure) = t->cell;
 	}
 	tell_result(c, t);
 }
@@ -562,7 +577,8 @@ static void run_turns(struct client *c)
 		} else {
 			t->step = NULL;
 			rdma_fail(&t->cell.failure, RDMA_STEP_GID, ENOTCONN,
-				  "the two ports have no addresses of one type and family");
+				  "the two ports have no addresses of one type and family%s",
+				  c->h->s->gid < 0 ? "" : ", and --gid leaves no other");
 		}
 	}
 	while (await(c))
@@ -574,11 +590,12 @@ static void run_turns(struct client *c)
 	hosts_keep(c->h);
 }
 
-static void add_turn(struct client *c, struct host_pair *p, int measure)
+static void add_turn(struct client *c, struct host_pair *p, int measure, size_t kind)
 {
 	c->turns[c->n++] = (struct turn){
 		.pair = p,
 		.measure = measure,
+		.kind = kind,
 		.step = measure < 0 ? reach_steps : measure_steps[measure],
 	};
 }
@@ -606,13 +623,13 @@ static void reach_all(struct client *c)
 		return;
 	c->h->reach_rounds = rounds;
 	for (size_t r = 0; r < rounds && !c->broken; r++) {
-		session_tell(c->h->s->ear, SESSION_RUNS, "reachability: round %zu of %zu", r + 1,
-			     rounds);
+		session_tell_left(c->h->s->ear, &c->h->s->pace, (double)(rounds - r),
+				  "reachability, round %zu of %zu", r + 1, rounds);
 		c->n = 0;
 		for (size_t i = 0; i < own_n; i++)
 			if ((i + r) % rounds < far_n)
 				add_turn(c, rdma_hosts_pair(c->h, own[i], far[(i + r) % rounds]),
-					 -1);
+					 -1, 0);
 		run_turns(c);
 	}
 }
@@ -748,34 +765,73 @@ static int plan_rails(struct rdma_hosts *h)
 	return r;
 }
 
-/* Writes of a flag are waited for only where writes arrive. */
-static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, int m)
+/* ---- which messages ---- */
+
+/* Of the hosts' own memory, and of GPUs where both hosts have them for some pair. */
+static void choose_kinds(struct rdma_hosts *h)
 {
-	return (h->s->measures >> m & 1) &&
-	       (m != RDMA_LATENCY_WRITE || p->cells[RDMA_WRITE].data != RDMA_DATA_WRONG);
+	unsigned ways = 0;
+
+	for (size_t i = 0; i < h->s->listing->n * h->far_n; i++)
+		if (h->pairs[i].rail)
+			ways |= hosts_ways(h, h->pairs[i].own) & h->far[h->pairs[i].far].ways;
+	for (int way = 0; way < REGION_WAY_N; way++)
+		for (size_t k = 0; (ways >> way & 1) && k < h->s->size_n; k++)
+			hosts_kind_at(h, (enum region_way)way, h->s->sizes[k]);
+}
+
+static bool has_way(const struct rdma_hosts *h, const struct host_pair *p, enum region_way way)
+{
+	return hosts_ways(h, p->own) & h->far[p->far].ways & 1u << way;
+}
+
+/*
+ * Round trips are answered by the CPU, in its own memory, and only where writes arrive. Latencies are of one
+ * size, so the first kind has them.
+ */
+static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, size_t kind, int m)
+{
+	const struct rdma_cell *writes = rdma_hosts_cell(h, p, kind, RDMA_WRITE);
+	enum region_way way = h->kinds[kind].way;
+
+	if (!(h->s->measures >> m & 1) || !has_way(h, p, way) ||
+	    p->cut & (1u << REGION_HOST | 1u << way))
+		return false;
+	if (rdma_is_latency((enum rdma_measure)m) && h->kinds[kind].bytes != h->s->sizes[0])
+		return false;
+	return !rdma_is_round_trip((enum rdma_measure)m) ||
+	       (way == REGION_HOST && (!writes || writes->data != RDMA_DATA_WRONG));
+}
+
+static void run_round(struct client *c, size_t r, size_t kind, enum rdma_measure m)
+{
+	struct rdma_hosts *h = c->h;
+	const struct round *round = &h->rounds.rounds[r];
+	size_t done = (r * h->kind_n + kind) * RDMA_MEASURE_N + m;
+	char size[BYTES_TEXT_SIZE];
+
+	session_tell_left(h->s->ear, &h->s->pace,
+			  (double)(h->rounds.round_n * h->kind_n * RDMA_MEASURE_N - done),
+			  "%s, %s, %s, round %zu of %zu", rdma_metric(m),
+			  region_way_word(h->kinds[kind].way),
+			  bytes_text(h->kinds[kind].bytes, size), r + 1, h->rounds.round_n);
+	c->n = 0;
+	for (size_t i = 0; i < round->pair_n && c->n < PORTS_MAX; i++) {
+		struct host_pair *p = rdma_hosts_pair(h, round->pairs[i].initiator,
+						      round->pairs[i].target - h->s->listing->n);
+
+		if (can_be(h, p, kind, (int)m))
+			add_turn(c, p, (int)m, kind);
+	}
+	run_turns(c);
 }
 
 static void run_rails(struct client *c)
 {
-	struct rdma_hosts *h = c->h;
-
-	for (size_t r = 0; r < h->rounds.round_n; r++)
-		for (int m = 0; m < RDMA_MEASURE_N && !c->broken; m++) {
-			const struct round *round = &h->rounds.rounds[r];
-
-			session_tell(h->s->ear, SESSION_RUNS, "%s: round %zu of %zu",
-				     rdma_metric((enum rdma_measure)m), r + 1, h->rounds.round_n);
-			c->n = 0;
-			for (size_t i = 0; i < round->pair_n && c->n < PORTS_MAX; i++) {
-				struct host_pair *p =
-					rdma_hosts_pair(h, round->pairs[i].initiator,
-							round->pairs[i].target - h->s->listing->n);
-
-				if (can_be(h, p, m))
-					add_turn(c, p, m);
-			}
-			run_turns(c);
-		}
+	for (size_t r = 0; r < c->h->rounds.round_n; r++)
+		for (size_t k = 0; k < c->h->kind_n; k++)
+			for (int m = 0; m < RDMA_MEASURE_N && !c->broken; m++)
+				run_round(c, r, k, (enum rdma_measure)m);
 }
 
 /* ---- all of it ---- */
@@ -826,6 +882,7 @@ static void measure(struct client *c)
 	struct rdma_hosts *h = c->h;
 	double start = clock_s();
 
+	rdma_log_open(&h->s->log);
 	hosts_pair_up(h);
 	hosts_keep(h);
 	reach_all(c);
@@ -833,11 +890,13 @@ static void measure(struct client *c)
 	if (!c->broken) {
 		choose_rails(h);
 		if (plan_rails(h) == 0) {
+			choose_kinds(h);
 			say_reached(h);
 			run_rails(c);
 		}
 	}
 	h->whole = !c->broken;
+	hosts_read_log(h);
 	if (h->whole || h->s->stopped)
 		peer_say(&h->peer, PEER_BYE, h->whole ? "" : "it was stopped by a signal");
 	h->run_s = clock_s() - start;
@@ -846,7 +905,7 @@ static void measure(struct client *c)
 int rdma_hosts_run(struct rdma_hosts *h, const char *to)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
-	int r = peer_connect(to, CONNECT_US, &h->peer);
+	int r = peer_connect(to, &peer_onehop, CONNECT_US, &h->peer);
 
 	c->h = h;
 	if (r == 0) {

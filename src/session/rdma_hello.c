@@ -39,6 +39,7 @@ static void send_port(struct rdma_hosts *h, size_t i)
 
 	m.v[PEER_K_NUMBER] = p->number;
 	m.v[PEER_K_STATE] = hosts_uses(h, i) ? (uint64_t)p->state : 0;
+	m.v[PEER_K_WAYS] = hosts_uses(h, i) ? hosts_ways(h, i) : 0;
 	m.v[PEER_K_LAYER] = p->link_layer;
 	m.v[PEER_K_MTU] = p->mtu;
 	m.v[PEER_K_LID] = p->lid;
@@ -104,6 +105,7 @@ static int take_port(struct rdma_hosts *h, const struct peer_message *m)
 	f = &h->far[h->far_n++];
 	*f = (struct far_port){.writes_gbps = (double)m->v[PEER_K_WRITES] / 1e3,
 			       .reads_gbps = (double)m->v[PEER_K_READS] / 1e3,
+			       .ways = (unsigned)m->v[PEER_K_WAYS],
 			       .link_n = m->list_n};
 	memcpy(f->links, m->list, sizeof(f->links));
 	snprintf(f->limit, sizeof(f->limit), "%.*s", (int)sizeof(f->limit) - 1, m->text);

@@ -23,11 +23,13 @@ void rdma_hosts_begin(struct rdma_hosts *h, struct rdma_session *s)
 void hosts_reset(struct rdma_hosts *h)
 {
 	peer_close(&h->peer);
+	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++)
+		free(h->pairs[i].runs);
 	free(h->far);
 	free(h->pairs);
 	h->far = NULL;
 	h->pairs = NULL;
-	h->far_n = h->reach_rounds = 0;
+	h->far_n = h->reach_rounds = h->kind_n = 0;
 	rounds_done(&h->rounds);
 	h->rounds = (struct rounds){0};
 	figures_free(h->figures);
@@ -75,6 +77,54 @@ void hosts_pair_up(struct rdma_hosts *h)
 			*rdma_hosts_pair(h, i, k) = (struct host_pair){.own = i, .far = k};
 }
 
+/* ---- kinds of messages ---- */
+
+size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes)
+{
+	size_t k = 0;
+
+	while (k < h->kind_n && (h->kinds[k].way != way || h->kinds[k].bytes != bytes))
+		k++;
+	if (k == h->kind_n && k < HOSTS_KINDS)
+		h->kinds[h->kind_n++] = (struct hosts_kind){way, bytes};
+	return k;
+}
+
+struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
+				  int m)
+{
+	if (!p->runs)
+		p->runs = xcalloc(HOSTS_KINDS, sizeof(*p->runs));
+	(void)h;
+	return &p->runs[kind].cells[m];
+}
+
+const struct rdma_cell *rdma_hosts_cell(const struct rdma_hosts *h, const struct host_pair *p,
+					size_t kind, int m)
+{
+	return p->runs && kind < h->kind_n && m >= 0 ? &p->runs[kind].cells[m] : NULL;
+}
+
+unsigned hosts_ways(const struct rdma_hosts *h, size_t own)
+{
+	const struct rdma_pair *p = rdma_nearest_gpu(h->s, own);
+	unsigned ways = h->s->ways & 1 << REGION_HOST;
+
+	for (size_t i = 0; p && i < p->run_n; i++)
+		if (p->runs[i].foresight != RDMA_CANNOT)
+			ways |= 1u << p->runs[i].way;
+	return ways;
+}
+
+void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way, struct link_job *j)
+{
+	const struct rdma_pair *p = rdma_nearest_gpu(h->s, own);
+
+	j->way = way;
+	if (way != REGION_HOST && p)
+		rdma_request_gpu(h->s, p->gpu, &j->gpu);
+}
+
 /* ---- what came of it ---- */
 
 struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
@@ -86,8 +136,9 @@ struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 
 		n.tried += p->reach != REACH_UNTRIED;
 		n.reached += p->reach == REACH_YES;
-		for (int m = 0; m < RDMA_MEASURE_N; m++) {
-			const struct rdma_cell *c = &p->cells[m];
+		for (size_t j = 0; p->runs && j < h->kind_n * RDMA_MEASURE_N; j++) {
+			const struct rdma_cell *c = rdma_hosts_cell(h, p, j / RDMA_MEASURE_N,
+								    (int)(j % RDMA_MEASURE_N));
 
 			n.checked += c->data != RDMA_DATA_NOT_CHECKED;
 			n.wrong += c->data == RDMA_DATA_WRONG;
@@ -97,6 +148,14 @@ struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 		}
 	}
 	return n;
+}
+
+void hosts_read_log(struct rdma_hosts *h)
+{
+	struct hosts_counts n = rdma_hosts_count(h);
+
+	if (n.wrong || n.failed || n.reached < n.tried)
+		rdma_log_read(&h->s->log);
 }
 
 bool rdma_hosts_are_rails(const struct rdma_hosts *h)
@@ -158,8 +217,8 @@ double rdma_hosts_expected(const struct host_pair *p, enum rdma_measure m)
 
 /* ---- figures ---- */
 
-static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p, const char *what,
-			  double value)
+static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p,
+			  enum region_way way, const char *what, double value)
 {
 	struct figure *row = figures_add(h->figures, what, -1, -1, value);
 	char own[PORT_NAME], far[PORT_NAME];
@@ -168,7 +227,7 @@ static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p,
 	port_name(&h->far[p->far].port, far);
 	row->nic = arena_strdup(h->figures->arena, own);
 	row->peer = arena_printf(h->figures->arena, "%s:%s", h->peer_name, far);
-	row->memory = region_way_word(REGION_HOST);
+	row->memory = region_way_word(way);
 	return row;
 }
 
@@ -185,25 +244,29 @@ static void add_reach(const struct rdma_hosts *h, const struct host_pair *p)
 
 	if (p->reach == REACH_UNTRIED)
 		return;
-	row = add(h, p, METRIC_NIC_REACHES, p->reach == REACH_YES);
+	row = add(h, p, REGION_HOST, METRIC_NIC_REACHES, p->reach == REACH_YES);
 	row->kind = kind_of(&p->failure);
 }
 
-static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, enum rdma_measure m)
+static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
+		     enum rdma_measure m)
 {
-	const struct rdma_cell *c = &p->cells[m];
+	const struct rdma_cell *c = rdma_hosts_cell(h, p, kind, m);
 	const char *verified = rdma_verified_metric(m);
+	enum region_way way = h->kinds[kind].way;
 	struct figure *row;
 
+	if (!c)
+		return;
 	if (verified && (c->data != RDMA_DATA_NOT_CHECKED || c->failure.step != RDMA_STEP_NONE)) {
-		row = add(h, p, verified, c->data == RDMA_DATA_RIGHT);
+		row = add(h, p, way, verified, c->data == RDMA_DATA_RIGHT);
 		if (c->data != RDMA_DATA_RIGHT)
 			row->kind = kind_of(&c->failure);
 	}
 	if (!c->value.n)
 		return;
-	row = add(h, p, rdma_metric(m), c->value.median);
-	row->bytes = rdma_is_latency(m) ? 0 : h->s->sizes[0];
+	row = add(h, p, way, rdma_metric(m), c->value.median);
+	row->bytes = rdma_is_latency(m) ? 0 : h->kinds[kind].bytes;
 	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
 	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
 	row->samples = (unsigned)c->value.n;
@@ -214,15 +277,19 @@ void hosts_keep(struct rdma_hosts *h)
 {
 	figures_free(h->figures);
 	h->figures = figures_new("", "onehop bench rdma");
+	if (devices_are_simulated(&h->s->devices))
+		h->figures->note = SIMULATED_TEXT;
 	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
 		add_reach(h, &h->pairs[i]);
-		for (int m = 0; m < RDMA_MEASURE_N; m++)
-			add_cell(h, &h->pairs[i], (enum rdma_measure)m);
+		for (size_t k = 0; k < h->kind_n; k++)
+			for (int m = 0; m < RDMA_MEASURE_N; m++)
+				add_cell(h, &h->pairs[i], k, (enum rdma_measure)m);
 	}
 	/* Of two hosts: the store is of one. */
 	session_keep(h->s->ear, &h->s->devices, NULL, h->figures);
 	if (h->figures->row_n && !h->unkept &&
-	    store_write_figures(RDMA_HOSTS_FILE, h->figures) < 0) {
+	    store_write_figures(h->listens ? RDMA_LISTENER_FILE : RDMA_HOSTS_FILE, h->figures) <
+		    0) {
 		h->unkept = true;
 		session_tell(h->s->ear, SESSION_NOTE, "the results so far could not be saved: %s",
 			     err_msg());

@@ -13,6 +13,7 @@ struct far_port {
 	struct nic_port port;
 	double writes_gbps, reads_gbps; /* what its host makes of it, GB/s; 0: unknown */
 	char limit[96];                 /* what limits that */
+	unsigned ways;                  /* 1 << enum region_way: memory that it offers */
 	uint32_t links[PEER_LIST_MAX];  /* on the way to its memory; numbers of its host */
 	size_t link_n;
 };
@@ -23,15 +24,29 @@ enum reach { REACH_UNTRIED, REACH_YES, REACH_NO };
 struct host_pair {
 	size_t own, far;
 	enum reach reach;
-	struct rdma_failure failure;  /* of reaching it */
-	bool rail;                    /* its rates are measured */
+	struct rdma_failure failure; /* of reaching it */
+	bool rail;                   /* its rates are measured */
+	unsigned cut; /* 1 << enum region_way: in the middle, so the rest is left out */
 	double write_gbps, read_gbps; /* expected, 0: unknown */
 	char limit[128];              /* what limits them */
+	struct hosts_run *runs;       /* one a kind, of a rail; NULL: none */
+};
+
+/* What kind of messages is measured: between which memories, the same at both ends, and of what size. */
+struct hosts_kind {
+	enum region_way way;
+	uint64_t bytes;
+};
+
+struct hosts_run {
 	struct rdma_cell cells[RDMA_MEASURE_N];
 };
 
-/* In the state folder: what was measured so far, of the last run. */
-#define RDMA_HOSTS_FILE "rdma-hosts.json"
+#define HOSTS_KINDS ((size_t)REGION_WAY_N * RDMA_SIZES)
+
+/* In the state folder: what was measured so far, of the last run as the client, and as the listener. */
+#define RDMA_HOSTS_FILE    "rdma-hosts.json"
+#define RDMA_LISTENER_FILE "rdma-listener.json"
 
 struct rdma_hosts {
 	struct rdma_session *s; /* own ports and options */
@@ -42,7 +57,9 @@ struct rdma_hosts {
 	char peer_address[PEER_ADDRESS_MAX], peer_name[PEER_NAME_MAX];
 	struct far_port *far;
 	size_t far_n;
-	struct host_pair *pairs;     /* own ports times far_n */
+	struct host_pair *pairs; /* own ports times far_n */
+	struct hosts_kind kinds[HOSTS_KINDS];
+	size_t kind_n;
 	struct rdma_worker *workers; /* one an own port */
 	size_t reach_rounds;
 	struct rounds rounds; /* of the rails */
@@ -64,6 +81,10 @@ int rdma_hosts_serve(struct rdma_hosts *h);
 void rdma_hosts_done(struct rdma_hosts *h);
 
 struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t far);
+
+/* NULL: nothing of this kind was measured between the two. */
+const struct rdma_cell *rdma_hosts_cell(const struct rdma_hosts *h, const struct host_pair *p,
+					size_t kind, int m);
 
 struct hosts_counts {
 	size_t tried, reached;                   /* pairs of ports */

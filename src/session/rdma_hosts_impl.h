@@ -10,6 +10,8 @@
 /* Actions of a worker that move no data for a user's time: registering, connecting, checking. */
 #define HOSTS_ACTION_S 8.0
 
+#define HOSTS_GPU_WINDOW (256ull << 20)
+
 /* ---- the hello ---- */
 
 #define HELLO_LIMIT_S 2.0
@@ -28,8 +30,20 @@ uint64_t put_value(double v);
 
 /* ---- both sides ---- */
 
+/* Takes the kernel log's new lines, where something failed. */
+void hosts_read_log(struct rdma_hosts *h);
 /* Forgets the last peer. */
 void hosts_reset(struct rdma_hosts *h);
+/* The index of a kind, which is added where it is new; HOSTS_KINDS: there is no room. */
+size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes);
+/* A pair's cell, which is made. */
+struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
+				  int m);
+/* Memory that a port of this host offers: bits of enum region_way. */
+unsigned hosts_ways(const struct rdma_hosts *h, size_t own);
+/* Takes a way, and its GPU, into a job for this port. */
+void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
+		    struct link_job *j);
 /* Room for the pairs, with both hosts' ports known. */
 void hosts_pair_up(struct rdma_hosts *h);
 bool hosts_uses(const struct rdma_hosts *h, size_t own);

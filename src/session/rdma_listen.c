@@ -18,17 +18,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WINDOW_MAX (64ull << 20) /* of a port, in each direction */
-#define TURNED_MAX 8
-#define TURNED_S   1.0
-#define PEER_MAX_S 3600.0
+#define WINDOW_MAX    (64ull << 20) /* of a port, in each direction */
+#define TURNED_MAX    8
+#define TURNED_S      1.0
+#define PEER_MAX_S    3600.0
+#define MEASURE_MAX_S 120  /* of one measurement, in which a peer asks for nothing */
+#define IDLE_S        20.0 /* without a request, besides the time of a measurement that needs none */
 
 /* What a port's worker does for the peer. */
 struct service {
 	bool busy, open;
 	bool failed; /* it can only be closed */
 	enum link_action action;
-	double deadline_s;
+	enum region_way way;
 	struct link_address peer; /* of the connection that is being opened */
 };
 
@@ -43,13 +45,15 @@ struct listen {
 	struct service services[PORTS_MAX];
 	struct turned turned[TURNED_MAX];
 	double since_s; /* the peer's connection */
+	double asked_s; /* its last request, or an answer to it */
+	double busy_s;  /* how long it may measure then without a request */
 	bool greeted, ready;
 };
 
 int rdma_hosts_listen(struct rdma_hosts *h, const char *at)
 {
 	h->listens = true;
-	return peer_listen(at, &h->listener, h->listens_at);
+	return peer_listen(at, &peer_onehop, &h->listener, h->listens_at);
 }
 
 /* ---- work ---- */
@@ -79,8 +83,7 @@ static void begin(struct listen *l, size_t port, const struct link_order *o)
 
 	s->action = o->action;
 	s->busy = true;
-	/* A peer that measures latencies decides how long; it may leave at any time. */
-	s->deadline_s = clock_s() + (o->action == LINK_PONG ? PEER_MAX_S : HOSTS_ACTION_S);
+	l->asked_s = clock_s();
 	if (rdma_worker_begin_link(&l->h->workers[port], NULL, o) < 0) {
 		struct rdma_failure f = {0};
 
@@ -109,14 +112,22 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 	const struct verbs_gid_entry *gid = own_gid(p, m->v[PEER_K_INDEX]);
 	struct service *s = &l->services[port];
 	uint64_t bytes = m->v[PEER_K_BYTES], places = m->v[PEER_K_PLACES];
+	enum region_way way = (enum region_way)m->v[PEER_K_WAY];
 	struct link_order o = {.action = LINK_OPEN};
 	int r = take_queue(m, &s->peer);
 
 	if (r < 0)
 		return r;
 	if (!gid || s->open || bytes < 2 || places % (s->peer.n / 2) || bytes * places % 16 ||
-	    bytes * places > WINDOW_MAX || !m->v[PEER_K_DEPTH] || !m->v[PEER_K_LIMIT])
+	    bytes * places > (way == REGION_HOST ? WINDOW_MAX : HOSTS_GPU_WINDOW) ||
+	    !(hosts_ways(l->h, port) >> way & 1) || !m->v[PEER_K_DEPTH] || !m->v[PEER_K_LIMIT])
 		return refuse(l, "asks for a connection that is not allowed");
+	if (m->v[PEER_K_TIME] > MEASURE_MAX_S)
+		return err_set(EPROTO,
+			       "%s asks for measurements of %llu s, and this host serves at most "
+			       "%d s each: use a smaller --time",
+			       l->h->peer.address, (unsigned long long)m->v[PEER_K_TIME],
+			       MEASURE_MAX_S);
 	o.job = (struct link_job){
 		.port = p->number,
 		.gid = {.entry = *gid},
@@ -130,7 +141,10 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 			 .pair = (unsigned)m->v[PEER_K_PAIR]},
 		.owner_limit_us = HOSTS_OWNER_US,
 	};
+	s->way = way;
 	memcpy(o.job.device, p->device, sizeof(o.job.device));
+	hosts_take_way(l->h, port, way, &o.job);
+	l->busy_s = 2 * (double)m->v[PEER_K_TIME];
 	begin(l, port, &o);
 	return 0;
 }
@@ -167,6 +181,8 @@ static int take_request(struct listen *l, const struct peer_message *m, enum lin
 	}
 	if (!s->open || (s->failed && action != LINK_CLOSE))
 		return refuse(l, "asks for data of a port that is not open");
+	if (action == LINK_PONG && (s->way != REGION_HOST || !rdma_is_round_trip(o.measure)))
+		return refuse(l, "asks for answers to what has none");
 	begin(l, port, &o);
 	return 0;
 }
@@ -216,6 +232,7 @@ static void take_answer(struct listen *l, size_t port, const struct link_answer 
 	bool wrong_data = a->failure.step == RDMA_STEP_DATA;
 
 	s->busy = false;
+	l->asked_s = clock_s();
 	if (a->failure.step != RDMA_STEP_NONE && !wrong_data) {
 		/* A worker that was killed has closed all. */
 		s->open = s->failed = l->h->workers[port].pid > 0;
@@ -239,12 +256,12 @@ static void take_answers(struct listen *l, const struct pollfd *fds, double now)
 		struct service *s = &l->services[i];
 		struct link_answer a;
 
-		if (!s->busy || (!fds[i].revents && now < s->deadline_s))
+		if (!s->busy || (!fds[i].revents && now < l->h->workers[i].until_s))
 			continue;
-		if (fds[i].revents)
-			rdma_worker_finish_link(&l->h->workers[i], &a);
-		else
-			rdma_worker_give_up_link(&l->h->workers[i], HOSTS_ACTION_S, &a);
+		if (!fds[i].revents)
+			rdma_worker_give_up_link(&l->h->workers[i], &a);
+		else if (!rdma_worker_finish_link(&l->h->workers[i], &a))
+			continue;
 		take_answer(l, i, &a);
 	}
 }
@@ -271,6 +288,7 @@ static int take_result(struct listen *l, const struct peer_message *m)
 {
 	struct host_pair *p = pair_in(l, m);
 	struct rdma_cell *c;
+	size_t kind;
 
 	if (!p)
 		return refuse(l, "reports a port that does not exist");
@@ -279,8 +297,11 @@ static int take_result(struct listen *l, const struct peer_message *m)
 		p->reach = p->failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 		return 0;
 	}
+	kind = hosts_kind_at(l->h, (enum region_way)m->v[PEER_K_WAY], m->v[PEER_K_BYTES]);
+	if (kind == HOSTS_KINDS)
+		return refuse(l, "reports too many sizes of messages");
 	p->rail = true;
-	c = &p->cells[m->v[PEER_K_MEASURE]];
+	c = hosts_make_cell(l->h, p, kind, (int)m->v[PEER_K_MEASURE]);
 	c->done = true;
 	c->data = (enum rdma_data)m->v[PEER_K_DATA];
 	c->checked_bytes = m->v[PEER_K_CHECKED];
@@ -306,6 +327,8 @@ static int take_hello(struct listen *l, const struct peer_message *m)
 	if (r <= 0)
 		return r;
 	l->ready = true;
+	rdma_log_done(&l->h->s->log);
+	rdma_log_open(&l->h->s->log);
 	hosts_pair_up(l->h);
 	hello_send(l->h);
 	session_tell(l->h->s->ear, SESSION_NOTE, "%s (%s) measures", l->h->peer.address,
@@ -331,6 +354,14 @@ static int take_line(struct listen *l, const struct peer_message *m)
 	return m->word == PEER_ALIVE ? 0 : refuse(l, "sent an answer where nothing was asked");
 }
 
+static bool is_busy(const struct listen *l)
+{
+	for (size_t i = 0; i < l->h->s->listing->n; i++)
+		if (l->services[i].busy)
+			return true;
+	return false;
+}
+
 /* 0, 1: the peer has left, or a negative errno with a sentence: it has to. */
 static int serve_peer(struct listen *l, double now)
 {
@@ -346,6 +377,9 @@ static int serve_peer(struct listen *l, double now)
 	if (r == 0 && !l->ready && now - l->since_s > HELLO_LIMIT_S)
 		return err_set(ETIMEDOUT, "%s said nothing that onehop says for %.0f s",
 			       l->h->peer.address, HELLO_LIMIT_S);
+	if (r == 0 && l->ready && !is_busy(l) && now - l->asked_s > IDLE_S + l->busy_s)
+		return err_set(ETIMEDOUT, "%s has asked for nothing for %.0f s", l->h->peer.address,
+			       IDLE_S + l->busy_s);
 	if (r == 0 && now - l->since_s > PEER_MAX_S)
 		return err_set(ETIMEDOUT, "%s has been served for an hour", l->h->peer.address);
 	return r;
@@ -401,7 +435,8 @@ static void let_in(struct listen *l, double now)
 	if (!peer_accept(h->listener, &h->peer))
 		return;
 	snprintf(h->peer_address, sizeof(h->peer_address), "%s", h->peer.address);
-	l->since_s = now;
+	l->since_s = l->asked_s = now;
+	l->busy_s = 0;
 	l->greeted = l->ready = false;
 }
 
@@ -418,7 +453,7 @@ static void let_go(struct listen *l, int r)
 		struct link_answer a;
 
 		if (l->services[i].busy)
-			rdma_worker_give_up_link(&h->workers[i], 0, &a);
+			rdma_worker_give_up_link(&h->workers[i], &a);
 		rdma_worker_end(&h->workers[i]);
 	}
 	memset(l->services, 0, sizeof(l->services));
@@ -442,7 +477,7 @@ static void await(struct listen *l, struct pollfd *fds)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct service *s = &l->services[i];
-		double left = (s->deadline_s - now) * 1e3;
+		double left = (h->workers[i].until_s - now) * 1e3;
 
 		fds[i] = (struct pollfd){s->busy ? h->workers[i].socket : -1, POLLIN, 0};
 		if (s->busy)
@@ -502,6 +537,7 @@ int rdma_hosts_serve(struct rdma_hosts *h)
 	} while (r < 0);
 	h->run_s = clock_s() - (l->since_s > 0 ? l->since_s : start);
 	hosts_keep(h);
+	hosts_read_log(h);
 	r = r || l->ready;
 	forget_turned(l, clock_s() + 2 * TURNED_S);
 	free(l);

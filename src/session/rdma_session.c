@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "result/figures.h"
 #include "session/paths_of.h"
 #include "session/stop.h"
@@ -20,8 +21,7 @@
 #define DEPTH        128          /* perftest's */
 #define SAMPLE_US    20000
 #define LIMIT_US     5000000 /* without a completion; retries of the NIC end sooner */
-#define GPU_LIMIT_US 30000000
-#define START_S      60 /* CUDA, and registering */
+#define GPU_LIMIT_US 7000000 /* less than PULSE_QUIET_S, so that it is named */
 
 int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
 		       const struct session_ear *ear)
@@ -133,6 +133,8 @@ int rdma_session_look(struct rdma_session *s)
 	int r = list_ports(s);
 
 	if (r == 0)
+		r = rdma_force_gid(s);
+	if (r == 0)
 		r = find_paths(s);
 	if (r == 0)
 		r = rdma_choose_pairs(s);
@@ -147,7 +149,6 @@ struct turn {
 	struct rdma_worker *worker;
 	size_t next; /* of its runs */
 	bool busy;
-	double deadline_s;
 };
 
 static struct rdma_pair *pair_of(struct rdma_session *s, const struct pair *p)
@@ -170,6 +171,15 @@ static uint64_t window_of(const struct rdma_session *s, const struct rdma_pair *
 		       : window;
 }
 
+void rdma_request_gpu(const struct rdma_session *s, int gpu, struct device_request *ret)
+{
+	ret->kind = s->devices.request.kind;
+	ret->n = 1;
+	ret->ordinal[0] = s->devices.request.ordinal[gpu];
+	ret->number[0] = s->devices.request.number[gpu];
+	ret->host = s->devices.request.host;
+}
+
 static struct loopback_job *job_of(const struct rdma_session *s, const struct rdma_pair *p,
 				   const struct rdma_run *r)
 {
@@ -178,6 +188,7 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 
 	*j = (struct loopback_job){
 		.port = port->number,
+		.gid = port->gid,
 		.way = r->way,
 		.measures = s->measures,
 		.relaxed = !s->o->no_relaxed,
@@ -196,20 +207,9 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 	memcpy(j->device, port->device, sizeof(j->device));
 	if (s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES < SAMPLE_US)
 		j->load.sample_us = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
-	if (p->gpu >= 0) {
-		j->gpu.kind = s->devices.request.kind;
-		j->gpu.n = 1;
-		j->gpu.ordinal[0] = s->devices.request.ordinal[p->gpu];
-		j->gpu.number[0] = s->devices.request.number[p->gpu];
-		j->gpu.host = s->devices.request.host;
-	}
+	if (p->gpu >= 0)
+		rdma_request_gpu(s, p->gpu, &j->gpu);
 	return j;
-}
-
-/* What it may take: measuring, and as long again for each deadline that passes within. */
-static double limit_of(const struct rdma_session *s)
-{
-	return START_S + RDMA_MEASURE_N * (2 * s->stopping.budget_s + 2 * LIMIT_US / 1e6);
 }
 
 /* CUDA's numbering is a guess until the GPU is open. */
@@ -237,7 +237,6 @@ static bool begin_next(struct rdma_session *s, struct turn *t)
 		r->ran = true;
 		if (rdma_worker_begin(t->worker, NULL, job) == 0) {
 			t->busy = true;
-			t->deadline_s = clock_s() + limit_of(s);
 			return true;
 		}
 		rdma_fail(&r->result.failure, RDMA_STEP_WORKER, ESRCH, "%s", err_msg());
@@ -245,12 +244,13 @@ static bool begin_next(struct rdma_session *s, struct turn *t)
 	return false;
 }
 
-static void tell(const struct rdma_session *s, size_t round)
+static void tell(struct rdma_session *s, size_t round)
 {
 	const struct round *r = &s->rounds.rounds[round];
 
-	session_tell(s->ear, SESSION_RUNS, "round %zu of %zu, %zu %s", round + 1, s->rounds.round_n,
-		     r->pair_n, r->pair_n == 1 ? "pair" : "pairs");
+	session_tell_left(s->ear, &s->pace, (double)(s->rounds.round_n - round),
+			  "round %zu of %zu, %zu %s", round + 1, s->rounds.round_n, r->pair_n,
+			  text_plural(r->pair_n, "pair", "pairs"));
 }
 
 static void end_turn(struct rdma_session *s, struct turn *t, bool late)
@@ -258,9 +258,9 @@ static void end_turn(struct rdma_session *s, struct turn *t, bool late)
 	struct rdma_run *r = &t->pair->runs[t->next];
 
 	if (late)
-		rdma_worker_give_up(t->worker, limit_of(s), &r->result);
-	else
-		rdma_worker_finish(t->worker, &r->result);
+		rdma_worker_give_up(t->worker, &r->result);
+	else if (!rdma_worker_finish(t->worker, &r->result))
+		return;
 	check_gpu(s, t->pair, &r->result);
 	t->busy = false;
 	t->next++;
@@ -274,7 +274,7 @@ static void stop_turns(struct turn *turns, size_t n)
 		if (turns[i].busy) {
 			struct rdma_run *r = &turns[i].pair->runs[turns[i].next];
 
-			rdma_worker_give_up(turns[i].worker, 0, &r->result);
+			rdma_worker_give_up(turns[i].worker, &r->result);
 			r->ran = false;
 			turns[i].busy = false;
 		}
@@ -290,8 +290,8 @@ static bool await(struct rdma_session *s, struct turn *turns, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		fds[i] = (struct pollfd){turns[i].busy ? turns[i].worker->socket : -1, POLLIN, 0};
 		any = any || turns[i].busy;
-		if (turns[i].busy && turns[i].deadline_s < first)
-			first = turns[i].deadline_s;
+		if (turns[i].busy && turns[i].worker->until_s < first)
+			first = turns[i].worker->until_s;
 	}
 	fds[n] = (struct pollfd){s->devices.stop_fd, POLLIN, 0};
 	if (!any)
@@ -300,7 +300,7 @@ static bool await(struct rdma_session *s, struct turn *turns, size_t n)
 	s->stopped = stop_signals_seen(s->devices.stop_fd);
 	now = clock_s();
 	for (size_t i = 0; i < n && !s->stopped; i++)
-		if (turns[i].busy && (fds[i].revents || now >= turns[i].deadline_s))
+		if (turns[i].busy && (fds[i].revents || now >= turns[i].worker->until_s))
 			end_turn(s, &turns[i], !fds[i].revents);
 	return !s->stopped;
 }
@@ -340,7 +340,9 @@ static struct figures *figures_of(const struct rdma_session *s)
 int rdma_session_run(struct rdma_session *s)
 {
 	double start = clock_s();
+	struct rdma_counts n;
 
+	rdma_log_open(&s->log);
 	s->workers = xcalloc(s->listing->n + 1, sizeof(*s->workers));
 	for (size_t i = 0; i < s->listing->n; i++)
 		s->workers[i] = RDMA_WORKER_NONE;
@@ -349,6 +351,9 @@ int rdma_session_run(struct rdma_session *s)
 		run_round(s, &s->rounds.rounds[k]);
 	}
 	s->run_s = clock_s() - start;
+	n = rdma_count(s->pairs, s->pair_n);
+	if (n.wrong || n.failed || n.working < n.pairs)
+		rdma_log_read(&s->log);
 	s->figures = figures_of(s);
 	session_keep(s->ear, &s->devices, s->devices.machine, s->figures);
 	return 0;
@@ -363,6 +368,7 @@ void rdma_session_done(struct rdma_session *s)
 	free(s->workers);
 	free(s->pairs);
 	free(s->skips);
+	rdma_log_done(&s->log);
 	free(s->listing);
 	rounds_done(&s->rounds);
 	paths_free(s->paths);

@@ -4,13 +4,14 @@
 
 #include "rdma/rdma_pair.h"
 #include "rdma/rdma_worker.h"
+#include "session/rdma_log.h"
 #include "session/session.h"
 
 /* The options as a person writes them. */
 struct rdma_request {
 	struct device_options devices;
-	const char *from, *nics, *only, *ways, *size, *time;
-	int queues, depth;
+	const char *from, *nics, *only, *ways, *size, *time, *gid;
+	int queues, depth, iterations;
 	bool all, sweep, no_verify, no_relaxed, list;
 	bool listen; /* to measure with another host on its demand: holds no GPUs meanwhile */
 };
@@ -21,6 +22,7 @@ struct rdma_request {
 struct rdma_session {
 	const struct rdma_request *o;
 	const struct session_ear *ear;
+	struct session_pace pace;
 	struct devices devices;
 	struct port_listing *listing;
 	struct rdma_failure *skips; /* of each port of the listing; step none: it is used */
@@ -28,6 +30,7 @@ struct rdma_session {
 	size_t pair_n;
 	struct rounds rounds;
 	struct figures *figures; /* NULL: nothing was run */
+	struct rdma_log log;     /* what came during the run, where something failed */
 	bool stopped;
 	double list_s, run_s;
 
@@ -36,6 +39,7 @@ struct rdma_session {
 	uint64_t sizes[RDMA_SIZES];
 	size_t size_n;
 	struct stopping stopping;
+	int gid;                     /* index of the only address that is used; -1: as chosen */
 	struct paths *paths;         /* devices, then the ports of the listing, then the host */
 	struct rdma_worker *workers; /* one a port */
 };

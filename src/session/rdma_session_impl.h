@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For rdma_session.c, rdma_choice.c and rdma_foresee.c only. */
+/* For the files session/rdma_*.c only. */
 #pragma once
 
 #include "session/paths_of.h"
@@ -8,6 +8,8 @@
 /* Measurements, ways, sizes and pace; before the devices are chosen. 0 or -EINVAL with a sentence. */
 int rdma_choose_work(struct rdma_session *s);
 /* Which ports are used, and which pairs; with the ports listed. The same. */
+/* Of a listing: --gid. 0 or -EINVAL with a sentence. */
+int rdma_force_gid(struct rdma_session *s);
 int rdma_choose_pairs(struct rdma_session *s);
 /* Class, expected rates and what limits them, and for each way whether it can work. */
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p);
@@ -23,5 +25,9 @@ static inline unsigned rdma_place_of_gpu(const struct rdma_session *s, int gpu)
 	return gpu >= 0 ? (unsigned)gpu : (unsigned)(s->devices.request.n + s->listing->n);
 }
 
+/* The pair of a port and its nearest GPU; NULL: there is none. */
+const struct rdma_pair *rdma_nearest_gpu(const struct rdma_session *s, size_t port);
+/* To open that device in a worker. */
+void rdma_request_gpu(const struct rdma_session *s, int gpu, struct device_request *ret);
 /* The endpoint of a port's NIC in the topology; PATHS_NOWHERE: none. */
 size_t rdma_endpoint(const struct rdma_session *s, size_t port);

@@ -14,7 +14,7 @@
 /* ---- what does not apply ---- */
 
 /* Options that concern a run. */
-static int check_choice(const struct nccl_choice *o)
+static int check_choice(const struct collective_choice *o)
 {
 	const struct {
 		const char *name;
@@ -44,7 +44,8 @@ static int check_choice(const struct nccl_choice *o)
 
 /* ---- ranks and paths ---- */
 
-static int choose_ranks(struct simulate_session *s, const struct nccl_choice *o, size_t *ret_n)
+static int choose_ranks(struct simulate_session *s, const struct collective_choice *o,
+			size_t *ret_n)
 {
 	const struct machine *m = s->machine;
 	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
@@ -120,7 +121,7 @@ static void find_blocked(struct simulate_session *s, size_t n)
 		}
 }
 
-static int make_paths(struct simulate_session *s, const struct nccl_choice *o)
+static int make_paths(struct simulate_session *s, const struct collective_choice *o)
 {
 	size_t n;
 	int r = choose_ranks(s, o, &n);
@@ -149,7 +150,7 @@ static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes
 
 static void add_arm(struct figures *f, const struct simulated_arm *arm, bool staged)
 {
-	const struct nccl_plan *p = &arm->simulation.plan;
+	const struct collective_plan *p = &arm->simulation.plan;
 	const char *op = nccl_op_words[p->op];
 
 	for (size_t i = 0; i < arm->row_n; i++) {
@@ -194,7 +195,8 @@ static void make_figures(struct simulate_session *s)
 
 /* ---- the run ---- */
 
-static int run_arm(struct simulate_session *s, size_t i, bool direct, const struct nccl_plan *p)
+static int run_arm(struct simulate_session *s, size_t i, bool direct,
+		   const struct collective_plan *p)
 {
 	struct simulated_arm *arm = &s->arms[i];
 
@@ -206,14 +208,14 @@ static int run_arm(struct simulate_session *s, size_t i, bool direct, const stru
 }
 
 int simulate_session_run(struct simulate_session *s, const struct machine *m,
-			 const struct nccl_choice *o)
+			 const struct collective_choice *o)
 {
-	struct nccl_plan plan = {0};
+	struct collective_plan plan = {0};
 	int r = check_choice(o);
 
 	*s = (struct simulate_session){.machine = m};
 	if (r == 0)
-		r = nccl_choice_plan(o, false, 0, &plan);
+		r = collective_choice_plan(o, false, 0, &plan);
 	if (r == 0)
 		r = make_paths(s, o);
 	if (r == 0)

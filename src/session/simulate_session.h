@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/simulate.h"
-#include "session/nccl_session.h"
+#include "session/collective_session.h"
 
 /* With P2P where all pairs have it, or without. */
 struct simulated_arm {
@@ -27,5 +27,5 @@ struct simulate_session {
 
 /* The machine must outlive it. 0 or a negative errno with a sentence; simulate_session_done whatever the answer. */
 int simulate_session_run(struct simulate_session *s, const struct machine *m,
-			 const struct nccl_choice *o);
+			 const struct collective_choice *o);
 void simulate_session_done(struct simulate_session *s);

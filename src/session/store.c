@@ -108,6 +108,7 @@ int store_write(const char *file, const char *text)
 static const struct kept_run unweighed[] = {
 	{"onehop bench rdma", "rdma.json"},
 	{"onehop bench collective", "collective.json"},
+	{"onehop bench nccl --shim", "shim.json"},
 };
 
 static const char *file_of(const char *tool)

@@ -173,14 +173,12 @@ int test_session_begin(struct test_session *s, const struct test_choice *o,
 
 /* ---- hooks ---- */
 
-static void tell_progress(const struct test_session *s, const struct test_step *step)
+static void tell_progress(struct test_session *s, const struct test_step *step)
 {
 	AUTO_STRBUF struct strbuf name = {0};
 
 	test_step_name(step, s->devices.chosen.names, &name);
-	if (step->left)
-		strbuf_printf(&name, ", %zu left", step->left);
-	session_tell(s->ear, SESSION_RUNS, "%s", strbuf_str(&name));
+	session_tell_left(s->ear, &s->pace, 1 + (double)step->left, "%s", strbuf_str(&name));
 }
 
 static int open_device(void *context, const struct device_request *one, struct device_set **ret)

@@ -25,6 +25,7 @@ struct test_choice {
 struct test_session {
 	const struct test_choice *o;
 	const struct session_ear *ear;
+	struct session_pace pace;
 	struct devices devices;
 	struct diagnosis *diagnosis; /* NULL for simulated devices */
 	struct test_identity identity;

@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ int tune_session_begin(struct tune_session *s, const struct tune_choice *o,
 	r = session_begin(&o->devices, NULL, 0, &s->devices);
 	if (r == 0)
 		r = check_devices(&s->devices);
-	s->run = (struct nccl_run){
+	s->run = (struct collective_run){
 		.plan = {.engine = ENGINE_ONEHOP,
 			 .type = ELEMENT_FLOAT32,
 			 .factor = 2,
@@ -170,7 +171,7 @@ int tune_session_begin(struct tune_session *s, const struct tune_choice *o,
 	return r;
 }
 
-static void hear_step(void *context, const struct nccl_step *step)
+static void hear_step(void *context, const struct collective_step *step)
 {
 	struct tune_session *s = context;
 
@@ -178,14 +179,23 @@ static void hear_step(void *context, const struct nccl_step *step)
 		session_tell(s->ear, SESSION_RUNS, "%s", step->text);
 }
 
-static void hear_start(void *context, const struct nccl_start *start)
+static void hear_start(void *context, const struct collective_start *start)
 {
 	struct tune_session *s = context;
 
 	s->kind = start->direct ? TUNED_DIRECT : TUNED_HOST;
 }
 
-static void hear_tuned(void *context, const struct nccl_tuned *t)
+/* A kind of paths ends when all is measured or its time is over: the share that is left of what comes first. */
+static double share_left(const struct tune_session *s, const struct collective_tuned *t)
+{
+	double work = 1 - (double)t->done / t->total;
+	double time = 1 - (clock_s() - s->kind_began_s) / fmax(s->run.plan.budget_s, 1);
+
+	return fmax(fmin(work, time), 0.01); /* it may take longer than its time */
+}
+
+static void hear_tuned(void *context, const struct collective_tuned *t)
 {
 	struct tune_session *s = context;
 	const double ns = t->us * 1e3;
@@ -197,9 +207,9 @@ static void hear_tuned(void *context, const struct nccl_tuned *t)
 	s->measured[s->kind] = true;
 	if (t->size >= s->sizes)
 		s->sizes = t->size + 1;
-	session_tell(s->ear, SESSION_RUNS, "%s: %u %%, %s with pieces of %llu bytes",
-		     s->kind == TUNED_DIRECT ? "with P2P" : "without P2P", 100 * t->done / t->total,
-		     operation_word(t->operation), (unsigned long long)tuned_size(t->size));
+	session_tell_left(s->ear, &s->pace, share_left(s, t), "%s, %s with pieces of %llu bytes",
+			  s->kind == TUNED_DIRECT ? "with P2P" : "without P2P",
+			  operation_word(t->operation), (unsigned long long)tuned_size(t->size));
 }
 
 /* A part of the time that is left. */
@@ -216,7 +226,8 @@ static int run_kind(struct tune_session *s, bool no_p2p, double began_s, unsigne
 	if (s->run.plan.budget_s < 0)
 		s->run.plan.budget_s = 0;
 	s->run.arm = no_p2p;
-	return nccl_run(&s->run, &listener);
+	s->kind_began_s = clock_s();
+	return collective_run(&s->run, &listener);
 }
 
 int tune_session_run(struct tune_session *s)

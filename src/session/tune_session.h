@@ -2,7 +2,7 @@
 /* A run of tune: times of libonehop's algorithms on these devices, as a table in the state folder; and who reads it. */
 #pragma once
 
-#include "bench/nccl_bench.h"
+#include "bench/collective_bench.h"
 #include "session/session.h"
 
 #include <limits.h>
@@ -16,8 +16,9 @@ struct tune_choice {
 struct tune_session {
 	const struct tune_choice *o;
 	const struct session_ear *ear;
+	struct session_pace pace;
 	struct devices devices;
-	struct nccl_run run;
+	struct collective_run run;
 	struct tuned table;
 	bool measured[TUNED_KIND_N]; /* kinds of paths that the table has times of */
 	unsigned sizes;              /* of the table that were measured, of each kind */
@@ -26,12 +27,13 @@ struct tune_session {
 
 	/* ---- while it runs ---- */
 	enum tuned_kind kind;
+	double kind_began_s;
 };
 
 /* 0 or a negative errno with a sentence: refused. No device may be left. tune_session_done whatever the answer. */
 int tune_session_begin(struct tune_session *s, const struct tune_choice *o,
 		       const struct session_ear *ear);
-/* 0, or as nccl_run; then no table is saved. -EIO: an algorithm gave wrong data. */
+/* 0, or as collective_run; then no table is saved. -EIO: an algorithm gave wrong data. */
 int tune_session_run(struct tune_session *s);
 void tune_session_done(struct tune_session *s);
 

@@ -50,6 +50,7 @@ struct drawing {
 	const struct topology *t;
 	const struct draw_note *notes;
 	size_t note_n;
+	bool in_page;
 	const struct draw_note **elsewhere; /* those that no box is for */
 	size_t elsewhere_n;
 	struct arena *arena;

@@ -15,6 +15,7 @@ enum {
 	PLAIN_GAP = 34, /* lines without a text */
 	FRAME_PAD = 14,
 	FRAME_GAP = 18,
+	SOCKET_GAP = 36, /* with room for the link between them */
 	MARGIN = 20,
 };
 
@@ -381,6 +382,18 @@ static void add_elsewhere(struct drawing *d, const struct draw_note *note)
 	*ARENA_PUSH(d->arena, d->elsewhere, d->elsewhere_n) = note;
 }
 
+/* What the chain says of the same fault: the note says it in full. */
+static void drop_mark(struct box *b, enum chain_reason reason)
+{
+	for (size_t i = 0; i < b->mark_n; i++) {
+		if (!b->marks[i].link || b->marks[i].link->reason != reason)
+			continue;
+		memmove(&b->marks[i], &b->marks[i + 1], (b->mark_n - i - 1) * sizeof(*b->marks));
+		b->mark_n--;
+		return;
+	}
+}
+
 static void add_note(struct drawing *d, const struct draw_note *note)
 {
 	struct box *b = box_of_note(d, note);
@@ -391,6 +404,8 @@ static void add_note(struct drawing *d, const struct draw_note *note)
 		return;
 	}
 	add_state(b, note->state);
+	if (note->reason != REASON_NONE)
+		drop_mark(b, note->reason);
 	if (++b->note_n > NOTES_PER_BOX) {
 		count_more(d, b, note->state);
 		return;
@@ -600,8 +615,10 @@ void drawing_make(struct drawing *d, int top)
 	make_marks(d);
 	place_columns(d);
 	for (struct box *b = d->hosts; b;) {
+		bool is_socket = b->socket >= 0;
+
 		b = place_socket(d, b, &y);
-		y += FRAME_GAP;
+		y += is_socket && b ? SOCKET_GAP : FRAME_GAP;
 	}
 	d->height = y;
 }

@@ -352,11 +352,21 @@ struct draw_note {
 	enum chain_state state;        /* CHAIN_BAD: an error, CHAIN_POSSIBLE: a warning */
 	const char *text;              /* what is wrong, a sentence */
 	const char *title;             /* the same with rule and device, for a list */
+	const char *anchor;            /* of the place in the page that explains it; NULL: none */
+	enum chain_reason
+		reason; /* of the link of a chain that says the same there; REASON_NONE: none */
+};
+
+struct drawing_request {
+	const char *title; /* the machine's name, GPUs and driver; NULL: none */
+	const struct draw_note *notes;
+	size_t note_n;
+	bool in_page; /* boxes have ids, "box-" and the address, and marks link to their anchors */
 };
 
 /*
  * A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong. Notes of devices that
  * are not drawn, and of none, are listed below.
  */
-void topology_draw_svg(const struct topology *t, const struct draw_note *notes, size_t note_n,
+void topology_draw_svg(const struct topology *t, const struct drawing_request *request,
 		       struct strbuf *out);

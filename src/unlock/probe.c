@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define FILE_MAX ((off_t)512 << 20)
@@ -36,19 +35,6 @@ static bool is_elf(int fd)
 	       memcmp(start, "\177ELF", sizeof(start)) == 0;
 }
 
-/* Private: the parser may convert it in place. */
-static int parse_plain(int fd, size_t size, struct strbuf *out)
-{
-	void *image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	int r;
-
-	if (image == MAP_FAILED)
-		return -errno;
-	r = parse(image, size, out);
-	munmap(image, size);
-	return r;
-}
-
 static int read_one(int dir_fd, const char *path, struct strbuf *out)
 {
 	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -60,7 +46,8 @@ static int read_one(int dir_fd, const char *path, struct strbuf *out)
 		return -EINVAL;
 	if (!is_elf(fd))
 		return module_file_read(dir_fd, path, parse, out);
-	return st.st_size > FILE_MAX ? -EFBIG : parse_plain(fd, (size_t)st.st_size, out);
+	return st.st_size > FILE_MAX ? -EFBIG
+				     : module_file_parse_plain(fd, (size_t)st.st_size, parse, out);
 }
 
 static const char *mark_of(const char *text, struct arena *a)

@@ -27,6 +27,11 @@ static inline bool action_builds(enum unlock_action n)
 	return n == ACTION_REPLACE || n == ACTION_PATCH || n == ACTION_REBUILD;
 }
 
+static inline bool action_is_none(enum unlock_action n)
+{
+	return n == ACTION_NOTHING || n == ACTION_IN_FORCE;
+}
+
 struct card_requirement {
 	const struct gpu *gpu;
 	enum unlock_action action;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as an entry and as a command line: a word that is added is there, and taken away leaves what was. */
+/*
+ * Any text as an entry and as a command line: a word that is added is there, and taken away leaves what was. Any
+ * bytes as a unified kernel image.
+ */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/boot_entries.h"
+#include "machine/boot_image.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -75,6 +81,18 @@ static void drop_a_key(const char *text)
 		abort();
 }
 
+/* Words are of one line, and not empty. */
+static void read_as_image(const uint8_t *data, size_t size)
+{
+	AUTO_CLOSE int fd = memfd_create("image", MFD_CLOEXEC);
+	AUTO_FREE char *words = NULL;
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (boot_image_words(fd, &words) < 0 || (words && (!*words || strpbrk(words, "\r\n"))))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_FREE char *text = xstrndup((const char *)data, size);
@@ -86,5 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	find_changed(text, BOOT_TEXT_LINE);
 	read_as_entry(text);
 	boot_entry_same(text, WORD);
+	if (size)
+		read_as_image(data, size);
 	return 0;
 }

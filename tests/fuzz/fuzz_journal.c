@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (s->argv)
 			step_command_line(s->argv, &command);
-		step_difference(s, &s->old, s->target, &command);
+		step_difference(s, STEP_OLD_SIDE, s->target, &command);
 		strbuf_puts(&command, step_mark_word(e.marks[i]));
 	}
 	journal_free_entry(&e);

@@ -34,7 +34,7 @@ list_views() {
 show() {
 	local onehop=$1 source=$2 status=0
 	shift 2
-	env -u COLUMNS -u NO_COLOR LC_ALL=C TERM=dumb "$onehop" "$@" --from "$source" 2>&1 || status=$?
+	env -u COLUMNS -u NO_COLOR LC_ALL=C TERM=dumb SOURCE_DATE_EPOCH=1700000000 "$onehop" "$@" --from "$source" 2>&1 || status=$?
 	echo "[exit status $status]"
 }
 

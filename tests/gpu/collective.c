@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collective operations on real GPUs: "collective N check" compares results, "collective N time"
- * measures all-reduce beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in
- * this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
+ * measures all-reduce beside NCCL's, "collective N table" every operation in alternating samples,
+ * with the ratio of the times and its 95 % interval, "collective N soak OPERATIONS SECONDS" runs
+ * random ones and looks for growth of memory, "collective N tune" each algorithm by itself. N GPUs,
+ * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
  * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
  * goes through the host's memory. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "bench/nccl_api.h"
+#include "bench/collective_impl.h"
+#include "bench/statistics.h"
 #include "collective/operation.h"
 #include "kernels/typed.h"
 
@@ -24,8 +27,8 @@
 #define MARGIN   256ul
 #define MIB      (1ul << 20)
 
-struct bench {
-	bool host, same, no_p2p;
+struct rig {
+	bool host, same, no_p2p, wide;
 	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
@@ -58,11 +61,12 @@ static int stop(int r)
 
 /* ---- opening ---- */
 
-static void open_comms(const struct bench *b, uint64_t limit_us, struct onehop_comm **ret)
+static void open_comms(const struct rig *b, uint64_t limit_us, struct onehop_comm **ret)
 {
 	struct device_request *q = calloc(1, sizeof(*q));
 	const struct comm_options o = {.limit_us = limit_us,
 				       .no_p2p = b->no_p2p,
+				       .wide_pairs = b->wide,
 				       .forced = ALGORITHM_N};
 	struct device_set *set;
 
@@ -80,7 +84,7 @@ static void open_comms(const struct bench *b, uint64_t limit_us, struct onehop_c
 	free(q);
 }
 
-static void open_all(struct bench *b)
+static void open_all(struct rig *b)
 {
 	const uint64_t start = clock_us();
 
@@ -105,7 +109,7 @@ static void open_all(struct bench *b)
 	       (double)(clock_us() - start) / 1e3);
 }
 
-static void open_nccl(struct bench *b)
+static void open_nccl(struct rig *b)
 {
 	struct nccl_unique_id id;
 	int r = nccl_load(NULL, &b->nccl);
@@ -127,7 +131,7 @@ static void open_nccl(struct bench *b)
 	       b->has_nccl ? "" : ", which does not start");
 }
 
-static void wait_all(struct bench *b)
+static void wait_all(struct rig *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(b->ops->wait(b->set, b->streams[i], 2 * LIMIT_US));
@@ -155,12 +159,12 @@ struct trial {
 static const char *const names[OPERATION_N] = {"all_reduce", "reduce",    "reduce_scatter",
 					       "all_gather", "broadcast", "all_to_all"};
 
-static u64 pieces_in(const struct bench *b, enum operation o)
+static u64 pieces_in(const struct rig *b, enum operation o)
 {
 	return o == OPERATION_REDUCE_SCATTER || o == OPERATION_ALL_TO_ALL ? b->n : 1;
 }
 
-static u64 pieces_out(const struct bench *b, enum operation o)
+static u64 pieces_out(const struct rig *b, enum operation o)
 {
 	return o == OPERATION_ALL_GATHER || o == OPERATION_ALL_TO_ALL ? b->n : 1;
 }
@@ -170,7 +174,7 @@ static bool reduces(enum operation o)
 	return o <= OPERATION_REDUCE_SCATTER;
 }
 
-static struct operation_call call_of(const struct bench *b, const struct trial *t, size_t i)
+static struct operation_call call_of(const struct rig *b, const struct trial *t, size_t i)
 {
 	const u64 bytes = t->count * typed_bytes(t->type);
 	u64 in = b->in_at[i] + MARGIN + t->at, out = b->out_at[i] + MARGIN + t->at;
@@ -183,7 +187,7 @@ static struct operation_call call_of(const struct bench *b, const struct trial *
 				       1 % (int)b->n,    b->native[i]};
 }
 
-static void fill(struct bench *b, const struct trial *t)
+static void fill(struct rig *b, const struct trial *t)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		const struct operation_call call = call_of(b, t, i);
@@ -197,7 +201,7 @@ static void fill(struct bench *b, const struct trial *t)
 	wait_all(b);
 }
 
-static u64 wrong_at(struct bench *b, size_t i, u64 origin, u64 first, const struct trial *t,
+static u64 wrong_at(struct rig *b, size_t i, u64 origin, u64 first, const struct trial *t,
 		    u64 first_rank, u64 ranks)
 {
 	struct typed_report report = {.first_wrong = CHECK_NONE};
@@ -211,7 +215,7 @@ static u64 wrong_at(struct bench *b, size_t i, u64 origin, u64 first, const stru
 	return report.wrong;
 }
 
-static u64 wrong_on(struct bench *b, const struct trial *t, size_t i)
+static u64 wrong_on(struct rig *b, const struct trial *t, size_t i)
 {
 	const struct operation_call call = call_of(b, t, i);
 	const u64 out = (u64)call.out, bytes = t->count * typed_bytes(t->type),
@@ -235,7 +239,7 @@ static u64 wrong_on(struct bench *b, const struct trial *t, size_t i)
 	}
 }
 
-static void enqueue(struct bench *b, const struct trial *t)
+static void enqueue(struct rig *b, const struct trial *t)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		const struct operation_call call = call_of(b, t, i);
@@ -244,31 +248,31 @@ static void enqueue(struct bench *b, const struct trial *t)
 	}
 }
 
-static void begin(struct bench *b)
+static void begin(struct rig *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(b->ops->capture_begin(b->set, b->streams[i]));
 }
 
-static void end(struct bench *b, struct graph *graphs)
+static void end(struct rig *b, struct graph *graphs)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(b->ops->capture_end(b->set, b->streams[i], &graphs[i]));
 }
 
-static void replay(struct bench *b, const struct graph *graphs)
+static void replay(struct rig *b, const struct graph *graphs)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(b->ops->graph_launch(b->set, b->streams[i], graphs[i]));
 }
 
-static void free_graphs(struct bench *b, const struct graph *graphs)
+static void free_graphs(struct rig *b, const struct graph *graphs)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(b->ops->graph_free(b->set, graphs[i]));
 }
 
-static void run_trial(struct bench *b, const struct trial *t)
+static void run_trial(struct rig *b, const struct trial *t)
 {
 	struct graph graphs[RANKS];
 	u64 wrong = 0;
@@ -297,14 +301,14 @@ static void run_trial(struct bench *b, const struct trial *t)
 	       t->graph ? " graph" : "", (int)b->comms[0]->last, wrong);
 }
 
-static void check_all(struct bench *b)
+static void check_all(struct rig *b)
 {
 	static const u64 sizes[] = {1, 7, 250, 3001, 20011, 131072, 300007, 2000003, 16777216};
 	unsigned trials = 0;
 
 	for (size_t s = 0; s < ARRAY_LEN(sizes) && (!b->host || s < 5); s++)
 		for (int k = 0; k < OPERATION_N; k++)
-			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+			for (unsigned type = 0; type < TYPED_TYPE_N; type++)
 				for (unsigned op = 0;
 				     op < (reduces((enum operation)k) ? REDUCE_OP_N : 1u); op++) {
 					struct trial t = {.o = (enum operation)k,
@@ -331,13 +335,13 @@ static void check_all(struct bench *b)
 	printf("%s %u operations by their own choice\n", b->wrong ? "WRONG" : "ok", trials);
 }
 
-static void force(struct bench *b, enum algorithm a)
+static void force(struct rig *b, enum algorithm a)
 {
 	for (size_t i = 0; i < b->n; i++)
 		b->comms[i]->options.forced = a;
 }
 
-static void check_forced(struct bench *b)
+static void check_forced(struct rig *b)
 {
 	static const u64 counts[] = {1, 255, 30011, 100003, 500009};
 	const unsigned before = b->wrong;
@@ -363,7 +367,7 @@ static void check_forced(struct bench *b)
 }
 
 /* Any floats: the same bits on all ranks, and those of a sum in the order of ranks. */
-static void check_bits(struct bench *b)
+static void check_bits(struct rig *b)
 {
 	enum { COUNT = 16000 };
 	float *values[RANKS], *got = malloc(COUNT * sizeof(float));
@@ -405,12 +409,11 @@ static void check_bits(struct bench *b)
 }
 
 /* Random sizes and operations one after another; the host looks only now and then. */
-static void soak(struct bench *b, unsigned rounds)
+static void soak(struct rig *b, unsigned rounds)
 {
 	const unsigned before = b->wrong;
 	uint64_t start = clock_us();
 
-	srand(11);
 	for (unsigned k = 0; k < rounds; k++) {
 		const struct trial last = {.o = OPERATION_ALL_REDUCE,
 					   .type = ELEMENT_INT32,
@@ -418,7 +421,7 @@ static void soak(struct bench *b, unsigned rounds)
 
 		for (int m = 0; m < 200; m++) {
 			const struct trial t = {.o = (enum operation)(rand() % OPERATION_N),
-						.type = (unsigned)rand() % ELEMENT_TYPE_N,
+						.type = (unsigned)rand() % TYPED_TYPE_N,
 						.op = REDUCE_SUM,
 						.count = (u64)rand() % (rand() % 8 ? 2000 : 60000)};
 
@@ -432,8 +435,43 @@ static void soak(struct bench *b, unsigned rounds)
 	       (double)(clock_us() - start) / 1e6);
 }
 
+/* Kilobytes of this process's memory, without files and shared memory. 0: not known. */
+static unsigned long resident_kb(void)
+{
+	unsigned long kb = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssAnon: %lu", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+#define SOAK_PART   50u   /* rounds */
+#define SOAK_GROWTH 8192u /* KB: what the C library's allocator and a sanitizer may keep */
+
+/* Until so many operations were done, or so many seconds have passed (0: no limit). Memory must not grow. */
+static void soak_long(struct rig *b, unsigned long operations, unsigned long seconds)
+{
+	const uint64_t end = clock_us() + seconds * 1000000;
+	unsigned long done = 0, first = resident_kb();
+
+	while (done < operations && (!seconds || clock_us() < end)) {
+		soak(b, b->host ? 1 : SOAK_PART);
+		done += 200ul * (b->host ? 1 : SOAK_PART);
+		if (done <= operations / 100)
+			first = resident_kb();
+	}
+	b->wrong += resident_kb() > first + SOAK_GROWTH;
+	printf("%s %lu operations; resident memory %lu KB, after the first part %lu\n",
+	       b->wrong ? "WRONG" : "ok", done, resident_kb(), first);
+}
+
 /* All but the last rank are there. */
-static void check_absent(const struct bench *b, unsigned *wrong)
+static void check_absent(const struct rig *b, unsigned *wrong)
 {
 	struct onehop_comm *comms[RANKS];
 	uint64_t start;
@@ -470,9 +508,80 @@ static void check_absent(const struct bench *b, unsigned *wrong)
 		comm_close(comms[i]);
 }
 
+/* ---- sends and receives ---- */
+
+/* To the next rank, from the one before, and back: in one group. */
+static void enqueue_pairs(struct rig *b, const struct trial *t)
+{
+	const int n = (int)b->n;
+
+	MUST(onehop_group_start());
+	for (int i = 0; i < n; i++)
+		for (int way = 1; way<n; way += n> 2 ? n - 2 : 1) {
+			const int to = (i + way) % n, from = (i + n - way) % n;
+			const u64 place = (u64)(way > 1) * (t->count + 64) * typed_bytes(t->type);
+
+			MUST(onehop_send(b->comms[i], (void *)(b->in_at[i] + MARGIN + t->at),
+					 t->count, (enum onehop_type)t->type, to, b->native[i]));
+			MUST(onehop_recv(b->comms[i],
+					 (void *)(b->out_at[i] + MARGIN + t->at + place), t->count,
+					 (enum onehop_type)t->type, from, b->native[i]));
+		}
+	MUST(onehop_group_end());
+}
+
+static u64 wrong_pairs(struct rig *b, const struct trial *t)
+{
+	const size_t n = b->n;
+	u64 wrong = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t way = 1; way<n; way += n> 2 ? n - 2 : 1)
+			wrong += wrong_at(b, i,
+					  b->out_at[i] + MARGIN + t->at +
+						  (u64)(way > 1) * (t->count + 64) *
+							  typed_bytes(t->type),
+					  0, t, (i + n - way) % n, 1);
+	return wrong;
+}
+
+static void check_pairs(struct rig *b)
+{
+	static const u64 sizes[] = {1, 7, 250, 3001, 20011, 300007, 5000011};
+	u64 wrong = 0;
+
+	for (size_t k = 0; k < ARRAY_LEN(sizes) && (!b->host || k < 5) && b->n > 1; k++) {
+		const struct trial t = {.o = OPERATION_BROADCAST,
+					.type = ELEMENT_INT32,
+					.count = sizes[k],
+					.at = k % 2 * 4};
+		struct graph g[RANKS];
+		const bool graph = b->set->caps & DEVICE_GRAPHS;
+
+		fill(b, &t);
+		enqueue_pairs(b, &t);
+		wait_all(b);
+		wrong += wrong_pairs(b, &t);
+		if (!graph)
+			continue;
+		begin(b);
+		enqueue_pairs(b, &t);
+		enqueue_pairs(b, &t);
+		end(b, g);
+		replay(b, g);
+		replay(b, g);
+		wait_all(b);
+		free_graphs(b, g);
+		wrong += wrong_pairs(b, &t);
+	}
+	b->wrong += wrong != 0;
+	printf("%s sends and receives, also in graphs (%lu elements differ)\n",
+	       wrong ? "WRONG" : "ok", wrong);
+}
+
 /* ---- time ---- */
 
-static void enqueue_nccl(struct bench *b, u64 count)
+static void enqueue_nccl(struct rig *b, u64 count)
 {
 	b->nccl.GroupStart();
 	for (size_t i = 0; i < b->n; i++)
@@ -482,7 +591,7 @@ static void enqueue_nccl(struct bench *b, u64 count)
 }
 
 /* What a launch costs by itself. */
-static void enqueue_nothing(struct bench *b, u64 count)
+static void enqueue_nothing(struct rig *b, u64 count)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		const struct copy_args args = {.bytes = 0 * count};
@@ -492,16 +601,16 @@ static void enqueue_nothing(struct bench *b, u64 count)
 	}
 }
 
-static void enqueue_ours(struct bench *b, u64 count)
+static void enqueue_ours(struct rig *b, u64 count)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(onehop_all_reduce(b->comms[i], (void *)b->in_at[i], (void *)b->out_at[i],
 				       count, ONEHOP_FLOAT32, b->op, b->native[i]));
 }
 
-typedef void (*enqueue_fn)(struct bench *b, u64 count);
+typedef void (*enqueue_fn)(struct rig *b, u64 count);
 
-static double elapsed(struct bench *b)
+static double elapsed(struct rig *b)
 {
 	double us;
 
@@ -511,7 +620,7 @@ static double elapsed(struct bench *b)
 }
 
 /* Microseconds of one, of many in a row. */
-static double time_eager(struct bench *b, enqueue_fn run, u64 count, unsigned n)
+static double time_eager(struct rig *b, enqueue_fn run, u64 count, unsigned n)
 {
 	run(b, count);
 	wait_all(b);
@@ -522,7 +631,7 @@ static double time_eager(struct bench *b, enqueue_fn run, u64 count, unsigned n)
 	return elapsed(b) / n;
 }
 
-static void capture(struct bench *b, enqueue_fn run, u64 count, unsigned n, struct graph *graphs)
+static void capture(struct rig *b, enqueue_fn run, u64 count, unsigned n, struct graph *graphs)
 {
 	run(b, count); /* what is made at first use is not made while capturing */
 	wait_all(b);
@@ -535,7 +644,7 @@ static void capture(struct bench *b, enqueue_fn run, u64 count, unsigned n, stru
 }
 
 /* The second launch of two: the first brings the devices in step. */
-static double time_graph(struct bench *b, const struct graph *graphs, unsigned n)
+static double time_graph(struct rig *b, const struct graph *graphs, unsigned n)
 {
 	replay(b, graphs);
 	MUST(b->ops->event_record(b->set, b->streams[0], b->from));
@@ -564,7 +673,7 @@ static unsigned repeats(u64 bytes)
 	return bytes <= 1 * MIB ? 100 : bytes <= 32 * MIB ? 20 : 4;
 }
 
-static double bus(const struct bench *b, u64 bytes, double us)
+static double bus(const struct rig *b, u64 bytes, double us)
 {
 	return us > 0 ? (double)bytes * 2 * (double)(b->n - 1) / (double)b->n / us / 1e3 : 0;
 }
@@ -573,7 +682,7 @@ struct figures {
 	double graph, eager;
 };
 
-static void measure_both(struct bench *b, u64 bytes, struct figures *ours, struct figures *nccl)
+static void measure_both(struct rig *b, u64 bytes, struct figures *ours, struct figures *nccl)
 {
 	const unsigned n = repeats(bytes);
 	const u64 count = bytes / 4;
@@ -598,7 +707,7 @@ static void measure_both(struct bench *b, u64 bytes, struct figures *ours, struc
 	*nccl = (struct figures){median(v[1]), median(v[3])};
 }
 
-static void time_all(struct bench *b)
+static void time_all(struct rig *b)
 {
 	open_nccl(b);
 	printf("%-10s %-10s | %8s %8s %6s | %8s %8s %6s | %7s %7s GB/s\n", "bytes", "algorithm",
@@ -616,7 +725,7 @@ static void time_all(struct bench *b)
 	}
 }
 
-static double time_in_graph(struct bench *b, enqueue_fn run, u64 bytes)
+static double time_in_graph(struct rig *b, enqueue_fn run, u64 bytes)
 {
 	const unsigned n = repeats(bytes);
 	struct graph g[RANKS];
@@ -629,7 +738,7 @@ static double time_in_graph(struct bench *b, enqueue_fn run, u64 bytes)
 	return median(v);
 }
 
-static double time_forced(struct bench *b, enum algorithm a, u64 bytes)
+static double time_forced(struct rig *b, enum algorithm a, u64 bytes)
 {
 	double us;
 
@@ -645,7 +754,7 @@ struct variant {
 	enum onehop_op op;                /* a maximum runs the kernel for all types */
 };
 
-static void set_variant(struct bench *b, const struct comm_facts *f, const struct variant *v)
+static void set_variant(struct rig *b, const struct comm_facts *f, const struct variant *v)
 {
 	b->op = v->op;
 	for (size_t i = 0; i < b->n; i++) {
@@ -702,14 +811,14 @@ static const struct variant variants[] = {
  * Where a variant is not worth its time; or, with several ranks on one GPU, where the blocks of the
  * first ranks could fill it and wait for those of the last.
  */
-static bool is_hopeless(const struct bench *b, const struct variant *v, u64 bytes)
+static bool is_hopeless(const struct rig *b, const struct variant *v, u64 bytes)
 {
 	if (b->same && b->n > 2 && is_piped(v->algorithm))
 		return true;
 	return is_piped(v->algorithm) ? bytes < 32768 : bytes > 4 * MIB;
 }
 
-static void tune(struct bench *b)
+static void tune(struct rig *b)
 {
 	const struct comm_facts f = b->comms[0]->facts;
 
@@ -737,9 +846,157 @@ static void tune(struct bench *b)
 	force(b, ALGORITHM_N);
 }
 
+/* ---- every operation, in alternating samples ---- */
+
+#define PAIRS_OF_SAMPLES 31
+#define SAMPLE_US        25000 /* about as long as a sample may take */
+
+/* What is timed now. */
+static struct {
+	enum nccl_op op;
+	struct nccl_shape shape;
+} timed;
+
+static void enqueue_timed(struct rig *b, u64 count)
+{
+	(void)count;
+	MUST(onehop_group_start());
+	for (size_t i = 0; i < b->n; i++) {
+		const struct operation_call c = {.in = (void *)b->in_at[i],
+						 .out = (void *)b->out_at[i],
+						 .count = timed.shape.count,
+						 .type = ELEMENT_FLOAT32,
+						 .stream = b->native[i]};
+		const int next = (int)((i + 1) % b->n), last = (int)((i + b->n - 1) % b->n);
+
+		if (timed.op != NCCL_SEND_RECV) {
+			MUST(operation_enqueue(b->comms[i], nccl_op_ours(timed.op), &c));
+			continue;
+		}
+		MUST(onehop_send(b->comms[i], c.in, c.count, ONEHOP_FLOAT32, next, c.stream));
+		MUST(onehop_recv(b->comms[i], c.out, c.count, ONEHOP_FLOAT32, last, c.stream));
+	}
+	MUST(onehop_group_end());
+}
+
+static void enqueue_timed_nccl(struct rig *b, u64 count)
+{
+	(void)count;
+	b->nccl.GroupStart();
+	for (size_t i = 0; i < b->n; i++) {
+		const struct nccl_call c = {.op = timed.op,
+					    .send = (const char *)b->in_at[i],
+					    .recv = (char *)b->out_at[i],
+					    .count = timed.shape.count,
+					    .type = ELEMENT_FLOAT32,
+					    .rank = (int)i,
+					    .ranks = (int)b->n,
+					    .comm = b->nccl_comms[i],
+					    .stream = b->native[i]};
+
+		nccl_call(&b->nccl, &c);
+	}
+	b->nccl.GroupEnd();
+}
+
+enum column { OURS, RIVAL, OURS_EAGER, RIVAL_EAGER, COLUMN_N };
+
+static double take_sample(struct rig *b, enum column c, const struct graph *g, unsigned n)
+{
+	if (c < OURS_EAGER)
+		return time_graph(b, g, n);
+	return time_eager(b, c == OURS_EAGER ? enqueue_timed : enqueue_timed_nccl, 0, n);
+}
+
+/* "ahead", "parity" or "BEHIND": an interval that includes 1.00 is parity. */
+static void print_ratio(const double *ours, const double *rival)
+{
+	struct samples own = {0}, ratio = {0};
+	struct summary time, s;
+
+	for (unsigned k = 0; k < PAIRS_OF_SAMPLES; k++) {
+		samples_add(&own, ours[k]);
+		if (rival[k] > 0)
+			samples_add(&ratio, ours[k] / rival[k]);
+	}
+	samples_summary(&own, &time);
+	samples_summary(&ratio, &s);
+	printf(" %9.2f", time.median);
+	if (ratio.n)
+		printf(" %9.2f %5.3f (%5.3f..%5.3f) %s%s", time.median / s.median, s.median, s.low,
+		       s.high,
+		       s.high < 1  ? "ahead "
+		       : s.low > 1 ? "BEHIND"
+				   : "parity",
+		       relative_half_width(&s) > 0.03 ? "!" : " ");
+	samples_done(&own);
+	samples_done(&ratio);
+}
+
+static void time_row(struct rig *b, u64 bytes)
+{
+	const unsigned columns = b->has_nccl ? 2 : 1;
+	double v[COLUMN_N][PAIRS_OF_SAMPLES] = {{0}}, us;
+	struct graph g[2][RANKS];
+	struct collective_cell cell;
+	unsigned n;
+
+	nccl_shape(timed.op, 4, (int)b->n, bytes, &timed.shape);
+	us = time_eager(b, enqueue_timed, 0, 2);
+	n = us * 100 < SAMPLE_US ? 100 : us > SAMPLE_US ? 1 : (unsigned)(SAMPLE_US / us);
+	for (unsigned c = 0; c < columns; c++)
+		capture(b, c ? enqueue_timed_nccl : enqueue_timed, 0, n, g[c]);
+	for (unsigned k = 0; k < PAIRS_OF_SAMPLES; k++)
+		for (unsigned c = 0; c < COLUMN_N; c++)
+			if (c % 2 < columns)
+				v[c][k] = take_sample(b, (enum column)c, g[c % 2], n);
+	for (unsigned c = 0; c < columns; c++)
+		free_graphs(b, g[c]);
+	printf("%-14s %-11lu %-9s |", nccl_op_words[timed.op], timed.shape.bytes,
+	       timed.op == NCCL_SEND_RECV ? "pairs" : algorithm_word(b->comms[0]->last));
+	print_ratio(v[OURS], v[RIVAL]);
+	printf(" |");
+	print_ratio(v[OURS_EAGER], v[RIVAL_EAGER]);
+	nccl_rates(timed.op, &timed.shape, 4, (int)b->n, v[OURS][0], &cell);
+	printf(" | %.1f\n", cell.busbw_gbps);
+	fflush(stdout);
+}
+
+/* All-reduce at every power of two, the others at some. */
+static void print_table(struct rig *b)
+{
+	static const enum nccl_op others[] = {NCCL_REDUCE_SCATTER, NCCL_ALL_GATHER, NCCL_BROADCAST,
+					      NCCL_ALL_TO_ALL, NCCL_SEND_RECV};
+
+	open_nccl(b);
+	printf("float32, out of place, %d alternating samples; ! : an interval wider than 3 %%\n"
+	       "%-14s %-11s %-9s | graph, us:  ours, NCCL, ratio (95 %%)            | eager, the same"
+	       "                            | busbw, GB/s\n",
+	       PAIRS_OF_SAMPLES, "operation", "bytes", "algorithm");
+	timed.op = NCCL_ALL_REDUCE;
+	for (u64 bytes = 8; bytes <= b->room - 4096; bytes *= 2)
+		time_row(b, bytes);
+	for (size_t k = 0; k < ARRAY_LEN(others); k++) {
+		timed.op = others[k];
+		for (u64 bytes = 65536; bytes <= b->room - 4096; bytes *= 8)
+			time_row(b, bytes);
+	}
+}
+
+/* Sends and receives alone, at every size from 4 KiB on. */
+static void print_pairs(struct rig *b)
+{
+	open_nccl(b);
+	printf("%u blocks with slots of %u bytes for each pair; columns as those of `table`\n",
+	       b->comms[0]->facts.pair_blocks, b->comms[0]->facts.pair_slot_bytes);
+	timed.op = NCCL_SEND_RECV;
+	for (u64 bytes = 4096; bytes <= b->room - 4096; bytes *= 4)
+		time_row(b, bytes);
+}
+
 int main(int argc, char **argv)
 {
-	struct bench b = {.room = 513 * MIB};
+	struct rig b = {.room = 513 * MIB};
 	const char *mode;
 
 	b.host = argc > 1 && !strcmp(argv[1], "host");
@@ -747,7 +1004,9 @@ int main(int argc, char **argv)
 	argv += b.host || b.same;
 	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
-		printf("usage: collective [host|same] N check|time|tune [no-p2p] [MiB]\n");
+		printf("usage: collective [host|same] N check|time|table|tune [no-p2p] [MiB]\n"
+		       "       collective [host|same] N pairs|wide-pairs [no-p2p] [MiB]\n"
+		       "       collective [host|same] N soak OPERATIONS SECONDS\n");
 		return 2;
 	}
 	mode = argv[2];
@@ -756,15 +1015,28 @@ int main(int argc, char **argv)
 		b.room = 16 * MIB;
 	if (argc > 3 + b.no_p2p)
 		b.room = strtoul(argv[3 + b.no_p2p], NULL, 10) * MIB + 8192;
+	if (!strcmp(mode, "soak"))
+		b.room = 16 * MIB;
+	b.wide = !strcmp(mode, "wide-pairs");
+	srand(11);
 	open_all(&b);
-	if (!strcmp(mode, "check")) {
+	if (!strcmp(mode, "soak")) {
+		soak_long(&b, argc > 3 ? strtoul(argv[3], NULL, 10) : 1000000,
+			  argc > 4 ? strtoul(argv[4], NULL, 10) : 0);
+	} else if (!strcmp(mode, "check")) {
 		check_bits(&b);
 		check_forced(&b);
 		check_all(&b);
+		check_pairs(&b);
 		soak(&b, b.host ? 2 : 100);
 		check_absent(&b, &b.wrong);
 	} else if (!strcmp(mode, "time")) {
 		time_all(&b);
+	} else if (!strcmp(mode, "table")) {
+		print_table(&b);
+	} else if (!strcmp(mode, "pairs") || b.wide) {
+		check_pairs(&b);
+		print_pairs(&b);
 	} else if (!strcmp(mode, "tune")) {
 		tune(&b);
 	}

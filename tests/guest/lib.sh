@@ -52,6 +52,17 @@ same() { check "$1" diff "$2" "$3"; }
 # skip NAME WHY
 skip() { echo "skip - $1: $2"; }
 
+# await SECONDS COMMAND...: until COMMAND succeeds, or that long; 0 if it did
+await() {
+    tries=$(($1 * 10))
+    shift
+    until "$@"; do
+        [ $tries -gt 0 ] || return 1
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+}
+
 # have COMMAND
 have() { command -v "$1" >/dev/null; }
 
@@ -201,12 +212,55 @@ by_hand() { jq -r '.manual[] | .what + ": " + .how' /tmp/plan.json; }
 
 # parameters: the kernel parameters that a person is told to add
 parameters() {
-    jq -r '.manual[] | select(.what | startswith("kernel parameters")) | .how' /tmp/plan.json |
+    jq -r '.manual[] | select(.what | contains(" to the kernel command line")) | .how' /tmp/plan.json |
         grep -oE '[a-z_]*iommu=[a-z]+|pci=[a-z_]+=[0-9a-f:.;]+|pci=realloc' | sort -u | tr '\n' ' '
 }
 
 # applied N: what the journal says of fix N, "applied" or "undone"
 applied() { onehop history --json | jq -r --argjson n "$1" '.fixes[] | select(.fix == $n) | .state'; }
+
+# ---- soft RoCE ----
+
+# roce_port NAME: of its only port, in sysfs
+roce_port() { echo "/sys/class/infiniband/$1/ports/1"; }
+
+# gid_of ADDRESS: IPv4, as it ends in a table of GIDs
+gid_of() {
+    echo "$1" | {
+        IFS=. read -r a b c d
+        printf 'ffff:%02x%02x:%02x%02x\n' "$a" "$b" "$c" "$d"
+    }
+}
+
+roce_is_ready() {
+    grep -q ACTIVE "$(roce_port "$1")/state" && grep -q "$(gid_of "$2")" "$(roce_port "$1")"/gids/[01] 2>/dev/null
+}
+
+# soft_roce NAME CARD ADDRESS: a NIC on a network card, once it has its address
+soft_roce() {
+    ip link set "$2" up
+    ip addr add "$3/24" dev "$2"
+    rdma link add "$1" type rxe netdev "$2"
+    await 60 roce_is_ready "$1" "$3" || echo "FAIL - $1 has no address $3"
+}
+
+# cable_card: the network card on the cable between two guests
+cable_card() {
+    address=52:54:00:00:00:0$HOST
+    await 20 grep -q "$address" /sys/class/net/*/address || echo "FAIL - host $HOST: no network card on the cable" >&2
+    basename "$(dirname "$(grep -l "$address" /sys/class/net/*/address)")"
+}
+
+# packets NAME: that it has sent
+packets() { cat "$(roce_port "$1")/hw_counters/sent_pkts"; }
+
+# under_way NAME FROM: it has sent more than a test of reachability does. A run that is to be broken in
+# the middle waits for this, and never for a time or for a line of progress: a fast machine prints none.
+has_sent() { [ $(($(packets "$1") - $2)) -gt 500 ]; }
+under_way() { await 60 has_sent "$@" || echo "FAIL - $1 sends nothing"; }
+
+# listens PORT: some process accepts TCP connections there
+listens() { grep -qi ":$(printf '%04x' "$1") .* 0A " /proc/net/tcp /proc/net/tcp6; }
 
 # ---- stand-in modules (modules/), at /modules if the script's header asks for them ----
 

@@ -20,7 +20,8 @@ PACKAGES="qemu-system-x86 seabios busybox-static dash cpio kmod pciutils jq xz-u
     python3-minimal iproute2 dpkg-dev gcc libc6-dev pkg-config libglib2.0-dev"
 PROGRAMS="dash kmod lspci setpci jq rdma"
 MODULES="pci-stub vfio-pci nvme e1000e msr cpuid virtio_pci virtio_blk virtio_net
-    crc32_generic rdma_rxe aer_inject crc32c_generic ext4"
+    crc32_generic rdma_rxe aer_inject crc32c_generic ext4
+    sch_netem sch_prio sch_tbf cls_u32 dummy"
 
 die() { echo "prepare.sh: $*" >&2; exit 1; }
 say() { echo "prepare.sh: $*" >&2; }

@@ -8,7 +8,8 @@
 # test; without it, or with -, only the test bed tests itself.  Lines starting
 # with "# machine:", "# iommu:" and "# cmdline:" in a script say what to boot;
 # "# modules: yes" puts the stand-in modules at /modules, "# rdma: yes" the
-# library of soft RoCE where libibverbs looks for it, "# hosts: 2" boots two
+# library of soft RoCE where libibverbs looks for it, "# programs: NAME..." more
+# programs of the host, "# limit: SECONDS" instead of 240, "# hosts: 2" boots two
 # guests on one cable, with HOST=1 and HOST=2.
 #
 # Exit status 0 if nothing failed.  What was skipped is counted, not passed.
@@ -72,8 +73,16 @@ guest() {
         fi
         copy+=(-f "$library:$library" -f /etc/libibverbs.d/rxe.driver:/etc/libibverbs.d/rxe.driver)
     fi
+    local program
+    for program in $(header "$script" programs ''); do
+        if ! program=$(command -v "$program"); then
+            echo "skip - $name: guest: not all of '$(header "$script" programs '')' are here" | tee "$lines.out"
+            return
+        fi
+        copy+=(-f "$program")
+    done
     boot() {
-        "$here/boot.sh" "$work" "$(header "$script" machine '')" -t 240 -i "$(header "$script" iommu none)" \
+        "$here/boot.sh" "$work" "$(header "$script" machine '')" -t "$(header "$script" limit 240)" -i "$(header "$script" iommu none)" \
             -c "$(header "$script" cmdline '')" ${copy[@]+"${copy[@]}"} "$@" "$script"
     }
     if [ "$(header "$script" hosts 1)" = 2 ]; then

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Another program's view of libonehop: it links the library and the C library, nothing else. Host devices are
  * opened, memory goes from one to the other, and an error comes back as a sentence. */
+#include "base/arena.h"
 #include "base/err.h"
 #include "device/device.h"
-#include "result/metric.h"
+#include "result/comparison.h"
 
 #include <errno.h>
 #include <onehop/onehop.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +73,71 @@ static bool collectives_refuse(void)
 	       onehop_all_reduce(NULL, &value, &value, 1, ONEHOP_INT32, ONEHOP_SUM, NULL) ==
 		       -EINVAL &&
 	       strstr(onehop_error(), "no communicator") && onehop_barrier(NULL, NULL) == -EINVAL &&
-	       onehop_check(NULL) == -EINVAL && onehop_rank(NULL) == -EINVAL &&
+	       onehop_check(NULL) == -EINVAL && onehop_abort(NULL) == -EINVAL &&
+	       onehop_wait(NULL, NULL) == -EINVAL && onehop_rank(NULL) == -EINVAL &&
 	       onehop_size(NULL) == -EINVAL;
+}
+
+/* ---- results ---- */
+
+static void jump(void *context)
+{
+	longjmp(*(jmp_buf *)context, 1);
+}
+
+static void fill(struct figures *f, double rate)
+{
+	for (int i = 0; i < 8; i++) {
+		char pci[16];
+
+		snprintf(pci, sizeof(pci), "0000:%02x:00.0", (unsigned)i + 1);
+		figures_add_gpu(f, pci, "NVIDIA H200", i);
+	}
+	for (int n = 0; n < 2; n++)
+		for (int i = 0; i < 64; i++)
+			figures_add(f, METRIC_WRITE_CE, i / 8, i % 8, rate + i);
+	figures_add(f, "of-a-later-version", 0, 1, rate);
+	figures_merge(f);
+}
+
+/* Two results and their comparison, in arenas that hold at most that many bytes. False: that is not enough. */
+static bool compares(size_t most, bool *ret_right)
+{
+	struct arena *volatile arenas[3] = {NULL};
+	volatile bool done = false;
+	jmp_buf lacking;
+
+	if (setjmp(lacking) == 0) {
+		const struct comparison *c;
+		struct figures *before, *after;
+
+		for (int i = 0; i < 3; i++)
+			if (!(arenas[i] = arena_new_with(jump, &lacking, most)))
+				exit(1);
+		before = figures_new_in(arenas[0], "before", "use");
+		fill(before, 100);
+		after = figures_new_in(arenas[1], "after", "use");
+		fill(after, 50);
+		c = comparison_new_in(arenas[2], before, after);
+		figures_keep_earlier(after, before);
+		*ret_right = before->row_n == 65 && c->counts[TREND_WORSE] == 64 &&
+			     c->gpus_gone == 0 && after->row_n == 65;
+		done = true;
+	}
+	for (int i = 0; i < 3; i++)
+		arena_free(arenas[i]);
+	return done;
+}
+
+/* Whatever the limit: a result, or a jump that leaves nothing behind, which sanitizers would find. */
+static bool survives_every_lack(void)
+{
+	size_t lacks = 0;
+	bool right = false;
+
+	for (size_t most = 1; !compares(most, &right); most += 1009)
+		lacks++;
+	return right && lacks > 3;
 }
 
 int main(void)
@@ -81,7 +146,7 @@ int main(void)
 	const struct metric *first = metric_at(PEER_P2P_TEST, 1);
 	struct device_set *s = NULL;
 
-	puts("1..5");
+	puts("1..6");
 	check(device_open(two, &s) == 0, "host devices open");
 	check(s && copies(s), "what one sends, the other has");
 	device_close(s);
@@ -89,6 +154,8 @@ int main(void)
 	      "a request that cannot be is refused with a sentence");
 	check(first && metric_find(first->name) == first && !metric_find("no-such"),
 	      "metrics are found by name");
+	check(survives_every_lack(),
+	      "results and their comparison end in a jump without memory, and are right with enough");
 	check(collectives_refuse(), "collectives refuse what cannot be");
 	onehop_close(NULL);
 	free(two);

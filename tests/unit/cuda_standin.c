@@ -251,7 +251,8 @@ CALL(cuDeviceGetAttribute, (int *ret, int attribute, int device))
 		      {CU_HANDLE_TYPE_POSIX_FD, 1},
 		      {CU_GENERIC_COMPRESSION, !cuda_standin.no_compression},
 		      {CU_RDMA_WITH_VIRTUAL_MEMORY, 1},
-		      {CU_DMA_BUF, 1}};
+		      {CU_DMA_BUF, 1},
+		      {CU_PAGEABLE_MEMORY_ACCESS, cuda_standin.reads_pageable}};
 
 	BEGIN;
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
@@ -936,7 +937,31 @@ CALL(cuMemGetHandleForAddressRange,
 	return CU_SUCCESS;
 }
 
+/* Answers for what is not known, too. */
+CALL(cuPointerGetAttributes, (unsigned n, int *attributes, void **ret, uint64_t address))
+{
+	const struct block *b = find(address);
+
+	BEGIN;
+	NEED_CONTEXT;
+	if (n != 3 || attributes[0] != CU_POINTER_MEMORY_TYPE ||
+	    attributes[1] != CU_POINTER_RANGE_START || attributes[2] != CU_POINTER_RANGE_SIZE)
+		return CU_INVALID_VALUE;
+	*(unsigned *)ret[0] = b ? 2 : 0;
+	*(uint64_t *)ret[1] = b ? b->address : 0;
+	*(size_t *)ret[2] = b ? b->size : 0;
+	return CU_SUCCESS;
+}
+
 /* ---- graphs ---- */
+
+CALL(cuStreamIsCapturing, (struct cu_stream * s, int *ret))
+{
+	BEGIN;
+	NEED_CONTEXT;
+	*ret = stream_of(s)->capture != NULL;
+	return CU_SUCCESS;
+}
 
 CALL(cuStreamBeginCapture_v2, (struct cu_stream * s, int mode))
 {

@@ -12,6 +12,7 @@ struct cuda_standin {
 	bool no_peers;
 	bool no_compression;  /* the devices offer none */
 	bool not_compressed;  /* they do, and memory is plain all the same */
+	bool reads_pageable;  /* the devices use any memory of the process */
 	bool no_created_host; /* an old driver, which creates memory of devices only */
 	const char *fail;     /* exported name of the function that fails; "*": any; NULL: none */
 	unsigned fail_nth;

@@ -122,6 +122,20 @@ char *rig_get(const struct rig *g, const char *path)
 	return get_bytes(whole, &n);
 }
 
+char *rig_unchained(const char *log)
+{
+	static const char key[] = ",\"chain\":\"";
+	AUTO_STRBUF struct strbuf plain = {0};
+	const char *at;
+
+	while ((at = strstr(log, key))) {
+		strbuf_add(&plain, log, (size_t)(at - log));
+		log = strchr(at + strlen(key), '"') + 1;
+	}
+	strbuf_puts(&plain, log);
+	return xstrdup(strbuf_str(&plain));
+}
+
 static char *config_path(const struct rig *g, const char *device)
 {
 	return xprintf("%s/sys/bus/pci/devices/%s/config", g->root, device);
@@ -640,8 +654,10 @@ struct step *rig_file(struct plan *p, const char *path, const char *old, const c
 
 struct step *rig_acs(struct plan *p, const char *device, const char *old, const char *new)
 {
-	struct step *s = add(p, STEP_REGISTER, device, old, new);
+	struct step *s = add(p, STEP_REGISTER, device, NULL, NULL);
 
+	s->value.old = (unsigned)strtoul(old, NULL, 16);
+	s->value.new = (unsigned)strtoul(new, NULL, 16);
 	s->at = "ACS+6";
 	s->mask = 0x002c;
 	s->identity = 0x10de2201;

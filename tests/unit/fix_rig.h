@@ -59,6 +59,8 @@ void rig_put(const struct rig *g, const char *path, const char *text);
 void rig_remove(const struct rig *g, const char *path);
 bool rig_exists(const struct rig *g, const char *path);
 char *rig_get(const struct rig *g, const char *path); /* NULL: not there */
+/* A log as it was before its lines were chained; the caller frees. */
+char *rig_unchained(const char *log);
 unsigned rig_register(const struct rig *g, const char *device);
 void rig_set_register(const struct rig *g, const char *device, unsigned value);
 /* How many second names (HOST_OLD) the file has. */

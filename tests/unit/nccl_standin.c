@@ -6,7 +6,8 @@
  *	NCCL_STANDIN_FAULT=hang:N	calls of N elements never end
  *	NCCL_STANDIN_FAULT=error	calls fail
  *	NCCL_STANDIN_FAULT=init		communicators fail
- * With STANDIN_OLD it lacks what NCCL before 2.13 lacks.
+ * With STANDIN_ORDERED calls of a communicator run in the order of issue whatever their streams, as NCCL's do; graphs
+ * cannot be used then. With STANDIN_OLD it lacks what NCCL before 2.13 lacks.
  */
 #include "device/host.h"
 
@@ -48,9 +49,15 @@ struct slot {
 	char data[SLOT_BYTES];
 };
 
+/* What a rank wants of a split. */
+struct wish {
+	int color, key;
+};
+
 struct shared {
 	atomic_uint attached;
-	atomic_ulong arrived;
+	atomic_ulong arrived, splitting;
+	struct wish wishes[RANKS_MAX];
 	struct slot slots[RANKS_MAX];
 };
 
@@ -68,6 +75,7 @@ struct part {
 struct task {
 	struct task *next;
 	struct ncclComm *comm;
+	unsigned long number; /* in the communicator */
 	enum kind kind;
 	const char *send;
 	char *recv;
@@ -80,8 +88,13 @@ struct task {
 
 struct ncclComm {
 	int rank, n;
+	unsigned splits;
+	unsigned shrinks;
+	char name[128];
 	struct shared *shared;
 	struct task *tasks; /* all of them: a graph may run them again */
+	unsigned long issued;
+	atomic_ulong turn;
 	bool logged;
 };
 
@@ -92,6 +105,7 @@ struct group {
 };
 
 static _Thread_local struct group group;
+static atomic_uint calls; /* of collectives, by all ranks of this process */
 
 static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
@@ -301,13 +315,17 @@ static bool fault_is(const char *name, size_t *ret_n)
 	return true;
 }
 
+static void meet(atomic_ulong *arrived, unsigned long n)
+{
+	unsigned long enough = (atomic_fetch_add(arrived, 1) / n + 1) * n;
+
+	while (atomic_load(arrived) < enough)
+		sched_yield();
+}
+
 static void barrier(struct ncclComm *c)
 {
-	unsigned long n = (unsigned long)c->n, mine = atomic_fetch_add(&c->shared->arrived, 1);
-	unsigned long enough = (mine / n + 1) * n;
-
-	while (atomic_load(&c->shared->arrived) < enough)
-		sched_yield();
+	meet(&c->shared->arrived, (unsigned long)c->n);
 }
 
 static void show(struct task *t)
@@ -379,12 +397,17 @@ static void work(void *context)
 
 	while (fault_is("hang", &n) && n == t->count)
 		pause();
+#ifdef STANDIN_ORDERED
+	while (atomic_load(&t->comm->turn) != t->number)
+		sched_yield();
+#endif
 	show(t);
 	barrier(t->comm);
 	log_connection(t->comm);
 	take(t);
 	spoil(t);
 	barrier(t->comm);
+	atomic_fetch_add(&t->comm->turn, 1);
 }
 
 /* ---- enqueuing ---- */
@@ -393,6 +416,7 @@ static int enqueue(struct task *t)
 {
 	struct host_native *stream = t->stream;
 
+	t->number = t->comm->issued++;
 	return stream->call(stream, work, t) == 0 ? SUCCESS : INTERNAL_ERROR;
 }
 
@@ -443,6 +467,7 @@ static int collective(enum kind kind, const void *send, void *recv, size_t count
 	size_t n;
 	struct task *t;
 
+	atomic_fetch_add(&calls, 1);
 	if (fault_is("error", &n))
 		return INTERNAL_ERROR;
 	if (count * sizes[type] * (kind == REDUCE_SCATTER ? (size_t)c->n : 1) > SLOT_BYTES)
@@ -505,19 +530,16 @@ static struct shared *attach(const char *name, int n)
 	return s;
 }
 
-CALL(int, ncclCommInitRank, (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank))
+static int open_comm(const char *name, int n, int rank, struct ncclComm **ret)
 {
-	struct ncclComm *c;
-	size_t unused;
+	struct ncclComm *c = calloc(1, sizeof(*c));
 
-	if (fault_is("init", &unused) || n > RANKS_MAX)
-		return SYSTEM_ERROR;
-	c = calloc(1, sizeof(*c));
 	if (!c)
 		abort();
 	c->rank = rank;
 	c->n = n;
-	c->shared = attach(id.internal, n);
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->shared = attach(name, n);
 	if (!c->shared) {
 		free(c);
 		return SYSTEM_ERROR;
@@ -526,6 +548,14 @@ CALL(int, ncclCommInitRank, (struct ncclComm * *ret, int n, struct ncclUniqueId 
 	log_start(c);
 	*ret = c;
 	return SUCCESS;
+}
+
+CALL(int, ncclCommInitRank, (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank))
+{
+	size_t unused;
+
+	return fault_is("init", &unused) || n > RANKS_MAX ? SYSTEM_ERROR
+							  : open_comm(id.internal, n, rank, ret);
 }
 
 CALL(int, ncclCommDestroy, (struct ncclComm * c))
@@ -603,6 +633,12 @@ CALL(int, ncclBroadcast,
 	return collective(BROADCAST, send, recv, count, type, 0, root, c, stream);
 }
 
+CALL(int, ncclBcast,
+     (void *data, size_t count, int type, int root, struct ncclComm *c, void *stream))
+{
+	return ncclBroadcast(data, data, count, type, root, c, stream);
+}
+
 CALL(int, ncclReduce,
      (const void *send, void *recv, size_t count, int type, int op, int root, struct ncclComm *c,
       void *stream))
@@ -624,6 +660,106 @@ CALL(int, ncclRecv,
 }
 
 #ifndef STANDIN_OLD
+/* Of the stand-in alone. */
+CALL(unsigned, standin_calls, (void))
+{
+	return atomic_load(&calls);
+}
+
+CALL(int, ncclCommCount, (const struct ncclComm *c, int *ret))
+{
+	*ret = c->n;
+	return SUCCESS;
+}
+
+CALL(int, ncclCommUserRank, (const struct ncclComm *c, int *ret))
+{
+	*ret = c->rank;
+	return SUCCESS;
+}
+
+CALL(int, ncclCommCuDevice, (const struct ncclComm *c, int *ret))
+{
+	*ret = c->rank;
+	return SUCCESS;
+}
+
+CALL(int, ncclCommFinalize, (struct ncclComm * c))
+{
+	(void)c;
+	return SUCCESS;
+}
+
+CALL(int, ncclCommInitRankConfig,
+     (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank, void *config))
+{
+	(void)config;
+	return ncclCommInitRank(ret, n, id, rank);
+}
+
+CALL(int, ncclCommInitAll, (struct ncclComm * *ret, int n, const int *devices))
+{
+	struct ncclUniqueId id;
+	int r = ncclGetUniqueId(&id);
+
+	(void)devices;
+	for (int i = 0; r == SUCCESS && i < n; i++)
+		r = ncclCommInitRank(&ret[i], n, id, i);
+	return r;
+}
+
+/* Of a rank's color: how many, and how many come before it. */
+static void count_alike(const struct ncclComm *c, int *ret_n, int *ret_rank)
+{
+	const struct wish *all = c->shared->wishes, *mine = &all[c->rank];
+
+	*ret_n = *ret_rank = 0;
+	for (int i = 0; i < c->n; i++) {
+		if (all[i].color != mine->color)
+			continue;
+		++*ret_n;
+		*ret_rank += all[i].key < mine->key || (all[i].key == mine->key && i < c->rank);
+	}
+}
+
+/* Every rank has a thread of its own. */
+CALL(int, ncclCommSplit,
+     (struct ncclComm * c, int color, int key, struct ncclComm **ret, void *config))
+{
+	char name[160];
+	int n, rank, r = SUCCESS;
+
+	(void)config;
+	c->shared->wishes[c->rank] = (struct wish){color, key};
+	meet(&c->shared->splitting, (unsigned long)c->n);
+	count_alike(c, &n, &rank);
+	snprintf(name, sizeof(name), "%.100s-%u.%d", c->name, c->splits++, color);
+	*ret = NULL;
+	if (color >= 0)
+		r = open_comm(name, n, rank, ret);
+	meet(&c->shared->splitting, (unsigned long)c->n);
+	return r;
+}
+
+/* Of the ranks that are not excluded, which all call it. */
+CALL(int, ncclCommShrink,
+     (struct ncclComm * c, int *excluded, int excluded_n, struct ncclComm **ret, void *config,
+      int flags))
+{
+	int rank = c->rank;
+	unsigned mask = 0;
+	char name[160];
+
+	(void)config;
+	(void)flags;
+	for (int i = 0; i < excluded_n; i++) {
+		mask |= 1u << excluded[i];
+		rank -= excluded[i] < c->rank;
+	}
+	snprintf(name, sizeof(name), "%.100s-without%x.%u", c->name, mask, c->shrinks++);
+	return open_comm(name, c->n - excluded_n, rank, ret);
+}
+
 CALL(const char *, ncclGetLastError, (struct ncclComm * c))
 {
 	(void)c;
@@ -636,6 +772,7 @@ CALL(int, ncclAlltoAll,
 	size_t bytes = count * sizes[type];
 	int r = SUCCESS;
 
+	atomic_fetch_add(&calls, 1);
 	ncclGroupStart();
 	for (int i = 0; r == SUCCESS && i < c->n; i++) {
 		r = ncclSend((const char *)send + (size_t)i * bytes, count, type, i, c, stream);

@@ -260,13 +260,13 @@ static void a_trial_is_followed(void **state)
 
 	source_put_file(*state, "proc/cmdline", without, strlen(without));
 	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
-		    "iommu=pt (fix 3) is on trial: the next boot uses it once", "reboot to try it");
+		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
 		    "the trial boot was not confirmed: the machine runs without iommu=pt",
 		    "onehop undo 3");
 	source_put_file(*state, "proc/cmdline", with, strlen(with));
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
-		    "iommu=pt (fix 3) is on trial in this boot", "onehop fix --confirm");
+		    "iommu=pt is on trial in this boot", "onehop fix --confirm");
 	source_drop(*state, "proc/cmdline");
 	assert_verdict(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"), VERDICT_UNKNOWN);
 }

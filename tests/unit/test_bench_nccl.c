@@ -4,8 +4,9 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "bench/nccl_figures.h"
-#include "bench/nccl_impl.h"
+#include "bench/collective_figures.h"
+#include "bench/collective_impl.h"
+#include "kernels/typed.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -20,23 +21,23 @@
 
 static void plans_end(void **state)
 {
-	struct nccl_plan p = {.min_bytes = 8, .max_bytes = 128, .factor = 2, .iterations = 1};
+	struct collective_plan p = {.min_bytes = 8, .max_bytes = 128, .factor = 2, .iterations = 1};
 
 	(void)state;
-	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 5);
-	assert_int_equal(nccl_plan_check(&p), 0);
+	assert_int_equal(collective_plan_sizes(&p, p.max_bytes), 5);
+	assert_int_equal(collective_plan_check(&p), 0);
 	p.factor = 0;
-	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+	assert_int_equal(collective_plan_check(&p), -EINVAL);
 	p.step = 40;
-	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 4);
+	assert_int_equal(collective_plan_sizes(&p, p.max_bytes), 4);
 	p.max_bytes = UINT64_MAX - 1;
 	p.step = UINT64_MAX / 2;
-	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 2);
+	assert_int_equal(collective_plan_sizes(&p, p.max_bytes), 2);
 	p.step = 1;
-	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+	assert_int_equal(collective_plan_check(&p), -EINVAL);
 	assert_non_null(strstr(err_msg(), "sizes"));
-	p = (struct nccl_plan){.min_bytes = 9, .max_bytes = 8, .factor = 2, .iterations = 1};
-	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+	p = (struct collective_plan){.min_bytes = 9, .max_bytes = 8, .factor = 2, .iterations = 1};
+	assert_int_equal(collective_plan_check(&p), -EINVAL);
 }
 
 /* ---- counts and rates, against nccl-tests' own sources (src/NAME.cu) ---- */
@@ -80,7 +81,7 @@ static void rates_are_those_of_nccl_tests(void **state)
 
 	(void)state;
 	for (int op = 0; op < NCCL_OP_N; op++) {
-		struct nccl_cell cell;
+		struct collective_cell cell;
 		struct nccl_shape s;
 
 		nccl_shape((enum nccl_op)op, 4, 4, 1 << 20, &s);
@@ -127,16 +128,16 @@ static void libraries_are_named_when_they_fail(void **state)
 /* ---- whole runs ---- */
 
 struct heard {
-	struct nccl_start start;
-	struct nccl_rank ranks[16];
+	struct collective_start start;
+	struct collective_rank ranks[16];
 	size_t rank_n, step_n, connections;
-	struct nccl_row rows[16];
+	struct collective_row rows[16];
 	size_t row_n;
 	struct tuned_times times;
 	unsigned done, total;
 };
 
-static void hear_rank(void *context, const struct nccl_rank *r)
+static void hear_rank(void *context, const struct collective_rank *r)
 {
 	struct heard *h = context;
 
@@ -144,18 +145,18 @@ static void hear_rank(void *context, const struct nccl_rank *r)
 	h->ranks[h->rank_n++] = *r;
 }
 
-static void hear_start(void *context, const struct nccl_start *s)
+static void hear_start(void *context, const struct collective_start *s)
 {
 	((struct heard *)context)->start = *s;
 }
 
-static void hear_step(void *context, const struct nccl_step *s)
+static void hear_step(void *context, const struct collective_step *s)
 {
 	(void)s;
 	((struct heard *)context)->step_n++;
 }
 
-static void hear_row(void *context, const struct nccl_row *row)
+static void hear_row(void *context, const struct collective_row *row)
 {
 	struct heard *h = context;
 
@@ -171,7 +172,7 @@ static void hear_log(void *context, const char *text, size_t n)
 	h->connections += strstr(text, "via P2P/CUMEM") != NULL;
 }
 
-static void hear_tuned(void *context, const struct nccl_tuned *t)
+static void hear_tuned(void *context, const struct collective_tuned *t)
 {
 	struct heard *h = context;
 
@@ -183,9 +184,9 @@ static void hear_tuned(void *context, const struct nccl_tuned *t)
 	h->total = t->total;
 }
 
-static struct nccl_run make_run(size_t devices)
+static struct collective_run make_run(size_t devices)
 {
-	struct nccl_run run = {
+	struct collective_run run = {
 		.plan = {.type = ELEMENT_FLOAT32,
 			 .min_bytes = 1024,
 			 .max_bytes = 4096,
@@ -207,16 +208,16 @@ static struct nccl_run make_run(size_t devices)
 	return run;
 }
 
-static int listen_to(const struct nccl_run *run, struct heard *h)
+static int listen_to(const struct collective_run *run, struct heard *h)
 {
 	const struct nccl_listener listener = {h,        hear_rank, hear_start, hear_step,
 					       hear_row, hear_log,  hear_tuned};
 
 	*h = (struct heard){0};
-	return nccl_run(run, &listener);
+	return collective_run(run, &listener);
 }
 
-static void assert_right(const struct nccl_run *run, bool in_place_checked)
+static void assert_right(const struct collective_run *run, bool in_place_checked)
 {
 	struct heard h;
 
@@ -224,7 +225,8 @@ static void assert_right(const struct nccl_run *run, bool in_place_checked)
 		fail_msg("%s: %s", nccl_op_words[run->plan.op], err_msg());
 	assert_int_equal(h.rank_n, run->devices.n);
 	assert_int_equal(h.row_n, 2);
-	assert_int_equal(h.start.version, nccl_plan_uses(&run->plan, ENGINE_NCCL) ? 22809 : 0);
+	assert_int_equal(h.start.version,
+			 collective_plan_uses(&run->plan, ENGINE_NCCL) ? 22809 : 0);
 	for (size_t i = 0; i < h.rank_n; i++)
 		assert_int_equal(h.ranks[i].rank, i);
 	for (size_t i = 0; i < h.row_n; i++) {
@@ -242,7 +244,7 @@ static void every_operation_is_right(void **state)
 {
 	(void)state;
 	for (int op = 0; op < NCCL_OP_N; op++) {
-		struct nccl_run run = make_run(3);
+		struct collective_run run = make_run(3);
 
 		run.plan.op = (enum nccl_op)op;
 		run.plan.root = nccl_op_has_root(run.plan.op) ? 1 : 0;
@@ -255,9 +257,9 @@ static void every_operation_is_right(void **state)
 static void every_type_and_reduction_is_right(void **state)
 {
 	(void)state;
-	for (int type = 0; type < ELEMENT_TYPE_N; type++) {
+	for (int type = 0; type < TYPED_TYPE_N; type++) {
 		for (int redop = 0; redop < REDUCE_OP_N; redop++) {
-			struct nccl_run run = make_run(2);
+			struct collective_run run = make_run(2);
 
 			run.plan.type = (enum element_type)type;
 			run.plan.redop = (enum reduce_op)redop;
@@ -269,7 +271,7 @@ static void every_type_and_reduction_is_right(void **state)
 /* Without ncclAlltoAll, ncclMemAlloc and ncclGetLastError. */
 static void an_old_library_will_do(void **state)
 {
-	struct nccl_run run = make_run(3);
+	struct collective_run run = make_run(3);
 
 	(void)state;
 	run.library = standin("nccl_standin_old");
@@ -281,7 +283,7 @@ static void an_old_library_will_do(void **state)
 
 static void graphs_are_right(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 
 	(void)state;
 	run.plan.graph = 2;
@@ -290,9 +292,9 @@ static void graphs_are_right(void **state)
 
 /* ---- libonehop instead of NCCL ---- */
 
-static struct nccl_run make_own_run(size_t devices)
+static struct collective_run make_own_run(size_t devices)
 {
-	struct nccl_run run = make_run(devices);
+	struct collective_run run = make_run(devices);
 
 	run.plan.engine = ENGINE_ONEHOP;
 	run.library = "/nowhere.so";
@@ -303,11 +305,11 @@ static void every_operation_of_libonehop_is_right(void **state)
 {
 	(void)state;
 	for (int op = 0; op < NCCL_OP_N; op++) {
-		struct nccl_run run = make_own_run(3);
+		struct collective_run run = make_own_run(3);
 
 		run.plan.op = (enum nccl_op)op;
 		if (!nccl_op_is_ours(run.plan.op)) {
-			assert_int_equal(nccl_plan_check(&run.plan), -EINVAL);
+			assert_int_equal(collective_plan_check(&run.plan), -EINVAL);
 			continue;
 		}
 		run.plan.root = nccl_op_has_root(run.plan.op) ? 1 : 0;
@@ -321,7 +323,7 @@ static void every_operation_of_libonehop_is_right(void **state)
 /* The way that was taken, the algorithm and the estimates it comes from. */
 static void the_choice_is_reported(void **state)
 {
-	struct nccl_run run = make_own_run(2);
+	struct collective_run run = make_own_run(2);
 	struct heard direct, host;
 
 	(void)state;
@@ -331,7 +333,7 @@ static void the_choice_is_reported(void **state)
 	assert_int_equal(listen_to(&run, &host), 0);
 	assert_false(host.start.direct);
 	for (size_t i = 0; i < direct.row_n; i++) {
-		const struct nccl_chosen *c = &direct.rows[i].chosen;
+		const struct collective_chosen *c = &direct.rows[i].chosen;
 
 		assert_true(c->algorithm < ALGORITHM_N);
 		for (int a = 0; a < ALGORITHM_N; a++)
@@ -347,7 +349,7 @@ static void the_choice_is_reported(void **state)
 
 static void a_place_that_is_skipped_is_not_measured(void **state)
 {
-	struct nccl_run run = make_own_run(2);
+	struct collective_run run = make_own_run(2);
 	struct heard h;
 
 	(void)state;
@@ -365,13 +367,14 @@ static void a_place_that_is_skipped_is_not_measured(void **state)
 /* As many batches of each, 30 at least, before a ratio counts as known. */
 static void engines_are_measured_in_turn(void **state)
 {
-	struct nccl_run run = make_own_run(2);
-	const struct nccl_ratio *ratio;
+	struct collective_run run = make_own_run(2);
+	const struct collective_ratio *ratio;
 	struct heard h;
 
 	(void)state;
 	run.library = standin("nccl_standin");
 	run.plan.against = true;
+	run.plan.rival = ENGINE_NCCL;
 	run.plan.max_bytes = 1024;
 	run.plan.skip[IN_PLACE] = true;
 	run.plan.relative = 0.01;
@@ -391,7 +394,7 @@ static void engines_are_measured_in_turn(void **state)
 
 static void a_rank_too_many_is_refused(void **state)
 {
-	struct nccl_run run = make_own_run(COLLECTIVE_RANKS_MAX + 1);
+	struct collective_run run = make_own_run(COLLECTIVE_RANKS_MAX + 1);
 	struct heard h;
 
 	(void)state;
@@ -402,7 +405,7 @@ static void a_rank_too_many_is_refused(void **state)
 /* Repeats until it is settled or time is up; one batch has no interval. */
 static void batches_are_counted(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	struct heard h;
 
 	(void)state;
@@ -420,7 +423,7 @@ static void batches_are_counted(void **state)
 
 static void unchecked_is_not_right(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	struct heard h;
 
 	(void)state;
@@ -434,7 +437,7 @@ static void logs_are_heard(void **state)
 {
 	static char level[] = "NCCL_DEBUG=INFO", file[] = "NCCL_DEBUG_FILE=" NCCL_LOG_FILE;
 	char *const variables[] = {level, file, NULL};
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	struct heard h;
 
 	(void)state;
@@ -448,7 +451,7 @@ static int run_with_fault(const char *fault, double limit_s, bool processes, str
 {
 	AUTO_FREE char *variable = xprintf("NCCL_STANDIN_FAULT=%s", fault);
 	char *const variables[] = {variable, NULL};
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 
 	run.variables = variables;
 	run.limit_s = limit_s;
@@ -509,7 +512,7 @@ static void errors_are_nccls(void **state)
 
 static void what_cannot_run_is_refused(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	struct heard h;
 
 	(void)state;
@@ -532,7 +535,7 @@ static void what_cannot_run_is_refused(void **state)
 /* What does not fit is left out, and said. */
 static void sizes_end_where_memory_does(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	struct heard h;
 
 	(void)state;
@@ -547,7 +550,7 @@ static void sizes_end_where_memory_does(void **state)
 
 static void it_stops_when_told(void **state)
 {
-	struct nccl_run run = make_run(2);
+	struct collective_run run = make_run(2);
 	AUTO_CLOSE int stop = eventfd(1, EFD_CLOEXEC);
 	struct heard h;
 
@@ -558,9 +561,9 @@ static void it_stops_when_told(void **state)
 
 /* ---- the table of libonehop's choice ---- */
 
-static struct nccl_run make_tune_run(size_t devices)
+static struct collective_run make_tune_run(size_t devices)
 {
-	struct nccl_run run = make_own_run(devices);
+	struct collective_run run = make_own_run(devices);
 
 	run.plan.tune = true;
 	run.plan.min_bytes = tuned_size(0);
@@ -572,7 +575,7 @@ static struct nccl_run make_tune_run(size_t devices)
 /* Pieces up to 1 KiB for each of 3 ranks; up to 4 KiB where there is one piece. */
 static void every_algorithm_is_timed(void **state)
 {
-	struct nccl_run run = make_tune_run(3);
+	struct collective_run run = make_tune_run(3);
 	struct heard h;
 
 	(void)state;
@@ -595,7 +598,7 @@ static void every_algorithm_is_timed(void **state)
 /* All of the smallest size are measured in any case; no size is measured in part. */
 static void the_budget_ends_it_between_sizes(void **state)
 {
-	struct nccl_run run = make_tune_run(2);
+	struct collective_run run = make_tune_run(2);
 	struct heard h;
 
 	(void)state;
@@ -612,12 +615,12 @@ static void the_budget_ends_it_between_sizes(void **state)
 /* What a wrong sum would end the run with. */
 static void wrong_data_is_an_error(void **state)
 {
-	const struct nccl_tuned t = {OPERATION_ALL_GATHER, PIPED_ONE, 4, 2.5, 1, 2};
-	struct nccl_cell cell = {.wrong = 0};
+	const struct collective_tuned t = {OPERATION_ALL_GATHER, PIPED_ONE, 4, 2.5, 1, 2};
+	struct collective_cell cell = {.wrong = 0};
 
 	(void)state;
 	assert_int_equal(bench_tuned_check(&t, true, &cell), 0);
-	cell = (struct nccl_cell){.wrong = 12, .wrong_rank = 1, .wrong_index = 7};
+	cell = (struct collective_cell){.wrong = 12, .wrong_rank = 1, .wrong_index = 7};
 	assert_int_equal(bench_tuned_check(&t, true, &cell), -EIO);
 	assert_string_equal(err_msg(),
 			    "all_gather by piped-1, without P2P: wrong data in 12 elements with "
@@ -629,7 +632,7 @@ static void wrong_data_is_an_error(void **state)
 static void a_table_decides(void **state)
 {
 	static struct tuned table = {.identity.n = 2};
-	struct nccl_run run = make_own_run(2);
+	struct collective_run run = make_own_run(2);
 	struct heard h;
 
 	(void)state;

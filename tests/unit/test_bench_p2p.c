@@ -170,7 +170,8 @@ static void test_refused(void **state)
 	assert_says("bench p2p --device host:2 --only write-c", 2, "", "did you mean write-ce?");
 	assert_says("bench p2p --device host:2 --only write-ce --all", 2, "",
 		    "cannot be used together");
-	assert_says("bench p2p --device host:2 --json --format nvbandwidth-json", 2, "", "exclude");
+	assert_says("bench p2p --device host:2 --json --format nvbandwidth-json", 2, "",
+		    "cannot be used with --format");
 	assert_says("bench p2p --device host:2 --size 8", 2, "", "too small: the minimum is 32");
 	assert_says("bench p2p --device host:2 --size 4M --memory 4M", 2, "", "exceed --memory");
 	assert_says("bench p2p --device host:2 --time 0", 2, "",

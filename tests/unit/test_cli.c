@@ -58,7 +58,7 @@ struct values {
 	struct common_options common;
 	const char *text;
 	int number, choice, p2p, list;
-	struct string_list many;
+	struct texts many;
 };
 
 static const char *const colours[] = {"red", "green", NULL};
@@ -238,7 +238,8 @@ static void usage_errors_are_one_line(void **state)
 		       "onehop: unexpected argument '-' (to read a recording or text: --from "
 		       "FILE) (see: onehop check --help)\n");
 	assert_refused("topo -m --json", 2,
-		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
+		       "onehop: topo prints one thing at a time: -m, -p2p, --svg, "
+		       "--json, --format, or --html and --markdown\n");
 	assert_refused("check --ignore acs-redirekt", 2,
 		       "onehop: --ignore: no rule 'acs-redirekt'; did you mean acs-redirect?\n");
 	assert_refused("check --explain zzzzzz", 2,
@@ -311,7 +312,7 @@ static void recorded_machine_is_judged(void **state)
 {
 	(void)state;
 	assert_runs("check --from " BEFORE, 1, "Recorded machine: " BEFORE " (origin: real)");
-	assert_runs("check --json --from " BEFORE, 1, "\"schema\": 2");
+	assert_runs("check --json --from " BEFORE, 1, "\"schema\": " JSON_SCHEMA_TEXT);
 	assert_runs("--from " BEFORE, 1,
 		    "\nGPU P2P: 0 of 56 pairs direct. The driver blocks all 56");
 	assert_runs("check -q --from " BEFORE, 1,
@@ -419,10 +420,8 @@ static void required_pairs_of_some_gpus(void **state)
 		       "onehop: --pair 0: a pair is two GPUs, and these are 1\n");
 	assert_refused("check --symptom hang --pair 0,9 --from tests/machines/made-up-switch", 2,
 		       "onehop: --pair: there is no device '9'; there are GPU0 to GPU1\n");
-	assert_refused(
-		"check --symptom hang --ask --from tests/machines/made-up-switch", 2,
-		"onehop: --symptom prints causes only: not with --quiet, --ask, --require or "
-		"--fail-on\n");
+	assert_refused("check --symptom hang --ask --from tests/machines/made-up-switch", 2,
+		       "onehop: --symptom cannot be used with --ask: it prints causes only\n");
 }
 
 /* The rule of the first finding: the name in brackets. */
@@ -563,10 +562,24 @@ static void each_manual(void (*assert_manual)(const struct command *c, const cha
 
 		if (blank)
 			*blank = '-';
-		if ((*c)->hidden || *c == &command_help)
+		if ((*c)->hidden || *c == &command_help || *c == &command_version)
 			continue;
 		text = file_text(path);
 		assert_manual(*c, path, text);
+	}
+}
+
+/* onehop(1) lists every command that --help lists. */
+static void manual_names_every_command(void **state)
+{
+	AUTO_FREE char *text = file_text("man/onehop.1.scd");
+
+	(void)state;
+	for (const struct command *const *c = commands; *c; c++) {
+		AUTO_FREE char *row = xprintf("\n*%s*", (*c)->name);
+
+		if (!(*c)->hidden && !strstr(text, row))
+			fail_msg("onehop(1) does not name %s", (*c)->name);
 	}
 }
 
@@ -821,7 +834,11 @@ static void dumb_terminals_get_no_escapes(void **state)
 		assert_false(escapes(lines[i], "dumb", ""));
 		assert_false(escapes(lines[i], "xterm", "1"));
 	}
-	assert_false(escapes("topo -m --no-color --from tests/machines/h200x2", "xterm", ""));
+	assert_false(escapes("topo -m --color=never --from tests/machines/h200x2", "xterm", ""));
+	/* What is asked for outweighs the environment, and auto is the default. */
+	assert_true(escapes("check --explain bar1-small --color always", "dumb", "1"));
+	assert_false(escapes("check --explain bar1-small --color=auto", "xterm", "1"));
+	assert_runs("check --explain bar1-small --color=always", EXIT_OK, "\033[");
 	/* Scripts get nvidia-smi's own bytes; it does not ask TERM. */
 	setenv("TERM", "dumb", 1);
 	assert_runs("topo -m --from tests/machines/h200x2", EXIT_OK, "\t\033[4mGPU0\t");
@@ -891,6 +908,33 @@ static void readme_shows_real_output(void **state)
 			 " prints; run tools/generate");
 }
 
+static void assert_options(const struct command *c, const char *names)
+{
+	for (const char *rest = names; rest && *rest; rest += strspn(rest, " ")) {
+		size_t n = strcspn(rest, " ");
+
+		if (!has_option(c, rest, n))
+			fail_msg("%s has no option --%.*s", c->name, (int)n, rest);
+		rest += n;
+	}
+}
+
+/* A name that is misspelt in a rule would never be given. */
+static void rules_name_options_that_exist(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (const struct command *const *c = commands; *c; c++) {
+		for (const struct option_rule *r = (*c)->rules; r && r->options; r++, n++) {
+			assert_options(*c, r->options);
+			assert_options(*c, r->not_with);
+			assert_options(*c, r->needs);
+		}
+	}
+	assert_true(n > 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -916,6 +960,7 @@ int main(void)
 		cmocka_unit_test(completions_are_up_to_date),
 		cmocka_unit_test(completions_list_what_the_tables_hold),
 		cmocka_unit_test(manuals_name_every_option),
+		cmocka_unit_test(manual_names_every_command),
 		cmocka_unit_test(manuals_name_no_other_option),
 		cmocka_unit_test(manuals_show_the_usage),
 		cmocka_unit_test(manuals_list_exit_codes),
@@ -925,6 +970,7 @@ int main(void)
 		cmocka_unit_test(no_matrix_without_gpus),
 		cmocka_unit_test(rules_as_json),
 		cmocka_unit_test(readme_shows_real_output),
+		cmocka_unit_test(rules_name_options_that_exist),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,13 +230,48 @@ static u64 divide(unsigned type, u64 a, size_t n)
 	}
 }
 
+/* 8-bit floats: sign, exponent of `bits - fraction` bits, fraction; the last code is the largest finite one. */
+static double tiny_value(unsigned type, u32 code)
+{
+	const u32 fraction = type == ELEMENT_FLOAT8_E4M3 ? 3 : 2, bias = fraction == 3 ? 7 : 15;
+	const u32 exponent = (code & 0x7f) >> fraction, rest = code & ((1u << fraction) - 1);
+	const double size = ldexp(exponent ? (1u << fraction) + rest : rest,
+				  (int)(exponent ? exponent : 1) - (int)bias - (int)fraction);
+
+	return code & 0x80 ? -size : size;
+}
+
+static bool is_tiny_type(unsigned type)
+{
+	return type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2;
+}
+
+static u32 nearest_tiny(unsigned type, double d)
+{
+	const u32 last = type == ELEMENT_FLOAT8_E4M3 ? 0x7e : 0x7b, sign = signbit(d) ? 0x80 : 0;
+	const double size = fabs(d);
+	u32 low = 0;
+
+	while (low < last && tiny_value(type, low + 1) <= size)
+		low++;
+	if (low < last) {
+		const double below = size - tiny_value(type, low),
+			     above = tiny_value(type, low + 1) - size;
+
+		if (below > above || (below == above && (low & 1)))
+			low++;
+	}
+	return sign | low;
+}
+
 static u64 widen(unsigned type, u64 bits)
 {
-	const float f =
-		type == ELEMENT_FLOAT16 ? (float)half_value((u32)bits) : bfloat_value((u32)bits);
+	const float f = is_tiny_type(type)        ? (float)tiny_value(type, (u32)bits)
+			: type == ELEMENT_FLOAT16 ? (float)half_value((u32)bits)
+						  : bfloat_value((u32)bits);
 	u64 wide = 0;
 
-	if (type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
+	if (!is_tiny_type(type) && type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
 		return bits;
 	memcpy(&wide, &f, 4);
 	return wide;
@@ -246,10 +281,26 @@ static u64 narrow(unsigned type, u64 wide)
 {
 	float f;
 
-	if (type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
+	if (!is_tiny_type(type) && type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
 		return wide;
 	memcpy(&f, &wide, 4);
+	if (is_tiny_type(type))
+		return nearest_tiny(type, f);
 	return nearest(f, type == ELEMENT_FLOAT16);
+}
+
+/* 8-bit floats are float16 between two steps. */
+static u64 as_half(unsigned type, u64 wide)
+{
+	float f;
+
+	if (!is_tiny_type(type))
+		return wide;
+	memcpy(&f, &wide, 4);
+	f = (float)half_value(nearest(f, true));
+	wide = 0;
+	memcpy(&wide, &f, 4);
+	return wide;
 }
 
 /* A value of moderate size, so that no product of eight overflows a 16-bit float. */
@@ -264,6 +315,9 @@ static u64 make_value(unsigned type)
 		return nearest(f, true);
 	case ELEMENT_BFLOAT16:
 		return nearest(f, false);
+	case ELEMENT_FLOAT8_E4M3:
+	case ELEMENT_FLOAT8_E5M2:
+		return nearest_tiny(type, d);
 	case ELEMENT_FLOAT32:
 		memcpy(&bits, &f, 4);
 		return bits;
@@ -331,11 +385,12 @@ static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64
 		return load(source(g, t, rank, i), bytes);
 	all = widen(t->type, load(g->sent[0] + t->slice + index * bytes, bytes));
 	for (size_t r = 1; r < g->n; r++)
-		all = reduce_two(t->type, t->op, all,
-				 widen(t->type,
-				       load(g->sent[r] + t->slice + index * bytes, bytes)));
+		all = as_half(t->type,
+			      reduce_two(t->type, t->op, all,
+					 widen(t->type, load(g->sent[r] + t->slice + index * bytes,
+							     bytes))));
 	if (t->op == REDUCE_AVG)
-		all = divide(t->type, all, g->n);
+		all = as_half(t->type, divide(t->type, all, g->n));
 	return narrow(t->type, all);
 }
 
@@ -880,7 +935,7 @@ static void wrong_arguments(void **state)
 	REFUSED(OPERATION_ALL_REDUCE, in, NULL, "all_reduce: in is NULL");
 	REFUSED(OPERATION_ALL_REDUCE, out, NULL, "all_reduce: out is NULL");
 	REFUSED(OPERATION_REDUCE, in, NULL, "reduce: in is NULL");
-	REFUSED(OPERATION_ALL_REDUCE, type, ELEMENT_TYPE_N, "no element type 10");
+	REFUSED(OPERATION_ALL_REDUCE, type, ELEMENT_TYPE_N, "no element type 12");
 	REFUSED(OPERATION_REDUCE_SCATTER, op, REDUCE_OP_N, "no reduction 5");
 	REFUSED(OPERATION_BROADCAST, root, 2, "root 2 is not a rank");
 	REFUSED(OPERATION_REDUCE, root, -1, "root -1 is not a rank");
@@ -961,6 +1016,7 @@ struct party {
 	struct fault fault;
 	uint64_t memory_bytes;
 	int dies, absent;           /* a rank; -1: none */
+	int signal;                 /* of which it dies; 0: it exits */
 	const struct tuned *tables; /* one for each rank; NULL: none */
 	enum algorithm chosen;      /* of all; with tables */
 };
@@ -971,7 +1027,8 @@ static struct party party_of(int n)
 	struct party p = {.n = n,
 			  .options = options_of(ALGORITHM_N, false),
 			  .dies = -1,
-			  .absent = -1};
+			  .absent = -1,
+			  .signal = SIGKILL};
 
 	snprintf(p.key, sizeof(p.key), "test_collective/%d/%d", (int)getpid(), number++);
 	return p;
@@ -1001,8 +1058,10 @@ static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
 
 		for (int i = 0; i < (int)COUNT; i++)
 			values[i] = rank * 1000 + i;
+		if (rank == p->dies && rounds == 10 && !p->signal)
+			_exit(0);
 		if (rank == p->dies && rounds == 10)
-			raise(SIGKILL);
+			raise(p->signal);
 		r = s->ops->write(s, &m, 0, values, sizeof(values));
 		if (r == 0)
 			r = operation_enqueue(c, OPERATION_ALL_REDUCE, &call);
@@ -1055,9 +1114,13 @@ static void run_party(const struct party *p, int *ends)
 		if (pids[i] == 0 && i != p->absent)
 			_exit(-member(p, i));
 	}
-	for (int i = 0; i < p->n; i++) {
+	for (int k = 0; k < p->n; k++) {
+		const int i =
+			(k + p->dies + 1 + p->n) % p->n; /* last the one that may have stopped */
 		int status = 0;
 
+		if (i == p->dies && p->signal == SIGSTOP)
+			kill(pids[i], SIGKILL);
 		if (pids[i])
 			assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
 		ends[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
@@ -1170,11 +1233,15 @@ static void processes_without_access(void **state)
 
 static void a_process_that_dies(void **state)
 {
+	static const int signals[] = {SIGKILL, SIGSTOP, 0};
+
 	(void)state;
-	for (int no_p2p = 0; no_p2p < 2; no_p2p++) {
+	for (int k = 0; k < 6; k++) {
+		const int no_p2p = k % 2;
 		struct party p = party_of(3);
 
 		p.dies = 1;
+		p.signal = signals[k / 2];
 		p.options.limit_us = 1000000;
 		p.options.no_p2p = no_p2p;
 		expect_ends(&p, ETIMEDOUT);

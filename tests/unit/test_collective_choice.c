@@ -241,6 +241,27 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	assert_false(p.measured);
 }
 
+/* Of one GPU, or of the host for all. */
+static void wide_pairs_have_their_limit(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= COLLECTIVE_RANKS_MAX; n++)
+		for (unsigned way = 0; way < 2; way++) {
+			struct comm_facts f, before;
+			uint64_t bytes;
+
+			comm_facts_make(n, way, 132, 1024, &f);
+			before = f;
+			comm_facts_widen_pairs(&f);
+			bytes = (uint64_t)(way ? n : n * n) * f.pair_blocks * PAIR_SLOTS *
+				f.pair_slot_bytes;
+			assert_true(bytes <= 16 * MIB || f.pair_blocks == before.pair_blocks);
+			assert_true(f.pair_slot_bytes >= before.pair_slot_bytes);
+			assert_true(f.pair_blocks >= before.pair_blocks);
+			assert_int_equal(f.pair_slot_bytes % 16, 0);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +271,7 @@ int main(void)
 		cmocka_unit_test(the_cheapest_estimate_is_chosen),
 		cmocka_unit_test(measured_times_are_preferred_to_estimates),
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
+		cmocka_unit_test(wide_pairs_have_their_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,12 +235,13 @@ static void a_signal_is_seen_by_all(void **state)
 static void two_steps(void *context)
 {
 	struct progress p;
+	const struct session_ear ear = progress_ear(&p);
 
 	(void)context;
 	progress_begin(&p);
 	progress_end(&p); /* nothing stands there yet */
-	progress_show(&p, "%s, %d left", "write-ce", 2);
-	progress_show(&p, "read-ce, 1 left");
+	session_tell(&ear, SESSION_RUNS, "%s, %d left", "write-ce", 2);
+	session_tell(&ear, SESSION_RUNS, "read-ce, 1 left");
 	progress_end(&p);
 	progress_end(&p);
 }

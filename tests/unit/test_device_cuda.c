@@ -548,6 +548,29 @@ static void test_wrap(void **state)
 	device_close(s);
 }
 
+/* Plain memory of the host is refused, but by GPUs that read it. */
+static void test_memory_of_the_caller(void **state)
+{
+	struct device_set *s = open_two();
+	static char plain[64];
+	struct memory m;
+	uint64_t at, begin, end;
+
+	(void)state;
+	assert_ok(s->ops->alloc(s, 1, MEMORY_DEVICE, 4096, &m));
+	assert_ok(s->ops->address(s, &m, 1, &at));
+	assert_ok(s->ops->memory_at(s, 1, at + 100, &begin, &end));
+	assert_true(begin == at && end == at + 4096);
+	assert_int_equal(s->ops->memory_at(s, 1, (uintptr_t)plain, &begin, &end), -EFAULT);
+	assert_says("it is the host's, and not pinned");
+	device_close(s);
+	standin->reads_pageable = true;
+	s = open_two();
+	assert_ok(s->ops->memory_at(s, 1, (uintptr_t)plain, &begin, &end));
+	assert_true(begin == 0 && end == UINT64_MAX);
+	device_close(s);
+}
+
 static void test_export_fd(void **state)
 {
 	struct device_set *s = open_two(), *other = open_two();
@@ -978,6 +1001,7 @@ static void test_events_and_graphs(void **state)
 	struct stream stream;
 	struct event e[2];
 	struct graph g;
+	bool captured;
 	double us;
 
 	(void)state;
@@ -991,16 +1015,44 @@ static void test_events_and_graphs(void **state)
 	assert_ok(s->ops->event_wait(s, stream, e[1]));
 	assert_ok(s->ops->event_elapsed(s, e[0], e[1], &us));
 	assert_true(us == 500);
+	assert_ok(s->ops->capturing(s, stream, &captured));
+	assert_false(captured);
 	assert_ok(s->ops->capture_begin(s, stream));
+	assert_ok(s->ops->capturing(s, stream, &captured));
+	assert_true(captured);
 	assert_ok(s->ops->launch(s, stream, &l));
 	memset(&args, 0, sizeof(args)); /* what was captured is a copy */
 	assert_ok(s->ops->capture_end(s, stream, &g));
+	assert_ok(s->ops->capturing(s, stream, &captured));
+	assert_false(captured);
 	assert_string_equal(to, "");
 	assert_ok(s->ops->graph_launch(s, stream, g));
 	assert_string_equal(to, "onehop");
 	assert_ok(s->ops->graph_free(s, g));
 	assert_ok(s->ops->event_free(s, e[0]));
 	device_close(s);
+}
+
+/* A context of the caller's is used instead of the primary one, and is still there afterwards. */
+static void test_context_of_the_caller(void **state)
+{
+	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	int (*retain)(void **, int) = dlsym(lib, "cuDevicePrimaryCtxRetain");
+	int (*release)(int) = dlsym(lib, "cuDevicePrimaryCtxRelease_v2");
+	struct device_request r = two;
+	struct device_set *s;
+	void *context;
+
+	(void)state;
+	assert_true(retain && release);
+	assert_int_equal(retain(&context, 2), 0);
+	r.context[0] = (uintptr_t)context;
+	assert_ok(cuda_open(&r, &place, &s));
+	assert_int_equal(standin->contexts, 2); /* the caller's, and the primary one of the other */
+	device_close(s);
+	assert_int_equal(standin->contexts, 1);
+	assert_int_equal(release(2), 0);
+	dlclose(lib);
 }
 
 static void test_native(void **state)
@@ -1018,7 +1070,7 @@ static void test_native(void **state)
 	assert_ok(s->ops->stream_free(s, wrapped));
 	assert_int_equal(standin->streams, 3); /* it, and one of each GPU for reads and writes */
 	assert_int_equal(s->ops->stream_wrap(s, 1, native, &wrapped), -EINVAL);
-	assert_says("that stream is not one of GPU 0000:4a:00.0's primary context");
+	assert_says("that stream is not one of GPU 0000:4a:00.0's context");
 	assert_ok(s->ops->stream_wrap(s, 1, NULL, &wrapped)); /* the legacy stream */
 	assert_ok(s->ops->make_current(s, 1));
 	assert_int_equal(standin->depth, 1);
@@ -1147,6 +1199,7 @@ int main(void)
 		TEST(test_pinned_is_near),
 		TEST(test_out_of_memory),
 		TEST(test_wrap),
+		TEST(test_memory_of_the_caller),
 		TEST(test_export_fd),
 		TEST(test_export_shared),
 		TEST(test_export_created),
@@ -1162,6 +1215,7 @@ int main(void)
 		TEST(test_no_kernels),
 		TEST(test_time_out),
 		TEST(test_events_and_graphs),
+		TEST(test_context_of_the_caller),
 		TEST(test_native),
 		TEST(test_every_failure),
 		cmocka_unit_test_setup(test_close_stuck, reset), /* last: it leaves things */

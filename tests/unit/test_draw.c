@@ -4,6 +4,7 @@
 #include "topology/topology.h"
 
 #include "base/alloc.h"
+#include "base/markup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
@@ -27,7 +28,7 @@ static void draw(struct machine *m, struct strbuf *out)
 {
 	struct topology *t = topology_new(m);
 
-	topology_draw_svg(t, NULL, 0, out);
+	topology_draw_svg(t, &(struct drawing_request){0}, out);
 	topology_free(t);
 	if (getenv("DRAW_KEEP")) {
 		static int n;
@@ -72,7 +73,7 @@ static bool has_class(const char *tag, size_t n, const char *names)
 	return false;
 }
 
-/* Tags nest, no stray < or &, only ASCII. Collects the rectangles. */
+/* Tags nest, no stray < or &, no control characters. Collects the rectangles. */
 static size_t parse(const char *svg, struct rect *rects, size_t max)
 {
 	const char *open[16];
@@ -81,7 +82,7 @@ static size_t parse(const char *svg, struct rect *rects, size_t max)
 	for (const char *s = svg; *s; s++) {
 		const char *end;
 
-		assert_true((*s >= ' ' && *s <= '~') || *s == '\n');
+		assert_true((unsigned char)*s >= ' ' || *s == '\n');
 		if (*s == '&')
 			assert_non_null(memchr(s, ';', 6));
 		if (*s != '<')
@@ -102,7 +103,7 @@ static size_t parse(const char *svg, struct rect *rects, size_t max)
 			rects[rect_n++] =
 				(struct rect){attribute(s, n, "x"), attribute(s, n, "y"),
 					      attribute(s, n, "width"), attribute(s, n, "height"),
-					      has_class(s, n, "host port gpu nic bar")};
+					      has_class(s, n, "o-host o-port o-gpu o-nic o-bar")};
 		}
 		s = end;
 	}
@@ -268,7 +269,7 @@ static void nvlinks(void **state)
 	}
 	check_drawing(m);
 	assert_int_equal(count(m, ">NV18<"), 8);
-	assert_int_equal(count(m, "class=\"bar\""), 1);
+	assert_int_equal(count(m, "class=\"o-bar\""), 1);
 	build_free(m);
 }
 
@@ -281,7 +282,7 @@ static void nvlink_bridges(void **state)
 	for (size_t i = 0; i < 4; i++)
 		build_nvlinks(&m->gpus[i], 4, NVLINK_REMOTE_GPU, m->gpus[(i + 2) % 4].pci->name);
 	check_drawing(m);
-	assert_int_equal(count(m, "class=\"bar\""), 2);
+	assert_int_equal(count(m, "class=\"o-bar\""), 2);
 	build_free(m);
 }
 
@@ -293,8 +294,8 @@ static void marks_are_where_it_is_wrong(void **state)
 	m->gpus[0].pci->acs_ctl = fact_int(0x1d, from); /* decides nothing */
 	make_wrong(m);
 	assert_int_equal(count(m, "ACS 001d: RR CR<"), 3);
-	assert_int_equal(count(m, ">BAR1 256 MiB<"), 1);
-	assert_int_equal(count(m, ">IOMMU translates<"), 6);
+	assert_int_equal(count(m, ">x BAR1 256 MiB<"), 1);
+	assert_int_equal(count(m, " IOMMU translates<"), 6);
 	assert_int_equal(count(m, "16.0 GT/s x4 of x16"), 1);
 	assert_int_equal(count(m, "16.0 GT/s x16, idle"), 1);
 	assert_int_equal(count(m, "sends peer requests up to the root complex</title>"), 3);
@@ -355,7 +356,8 @@ static bool find_box(const char *svg, const char *address, struct rect *ret)
 	for (const char *s = strstr(svg, "<rect"); s; s = strstr(s + 1, "<rect")) {
 		struct rect r = rect_behind(s);
 
-		if (has_class(s, (size_t)(strchr(s, '>') - s), "port gpu nic") && inside(ret, &r)) {
+		if (has_class(s, (size_t)(strchr(s, '>') - s), "o-port o-gpu o-nic") &&
+		    inside(ret, &r)) {
 			*ret = r;
 			return true;
 		}
@@ -370,21 +372,8 @@ static char *title_of(const struct finding *f)
 					f->subject, f->sentence, f->rule->id);
 	struct strbuf b = {0};
 
-	for (const char *s = plain; *s; s++) {
-		const bool is_end = strcmp(s, "</title>") == 0;
-
-		if (is_end) {
-			strbuf_puts(&b, s);
-			break;
-		}
-		if (*s == '&' || *s == '<' || *s == '>' || *s == '"')
-			strbuf_puts(&b, *s == '&'   ? "&amp;"
-					: *s == '<' ? "&lt;"
-					: *s == '>' ? "&gt;"
-						    : "&quot;");
-		else
-			strbuf_putc(&b, *s < ' ' || *s > '~' ? '?' : *s);
-	}
+	markup_add(&b, plain, strlen(plain) - strlen("</title>"));
+	strbuf_puts(&b, "</title>");
 	return b.text;
 }
 
@@ -539,11 +528,11 @@ static void notes_of_others(void **state)
 	static struct rect rects[256];
 
 	(void)state;
-	topology_draw_svg(t, notes, 6, &out);
+	topology_draw_svg(t, &(struct drawing_request){.notes = notes, .note_n = 6}, &out);
 	check_geometry(rects, parse(out.text, rects, 256));
-	assert_non_null(strstr(out.text, ">two &lt;&amp;&gt; two, which is longer than a<"));
+	assert_non_null(strstr(out.text, ">x two &lt;&amp;&gt; two, which is longer than a<"));
 	assert_non_null(strstr(out.text, ">line of the box and wraps<"));
-	assert_non_null(strstr(out.text, ">and 2 more<"));
+	assert_non_null(strstr(out.text, " and 2 more<"));
 	assert_null(strstr(out.text, ">five<"));
 	assert_non_null(strstr(out.text, ">error: the driver: all of it<"));
 	topology_free(t);

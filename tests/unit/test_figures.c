@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "bench/nccl_bench.h"
+#include "bench/collective_bench.h"
 #include "ingest/figures_open.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"

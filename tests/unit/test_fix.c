@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/strbuf.h"
+#include "fix/journal_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -899,6 +901,34 @@ static void test_generated_without_effect(void **state)
 	assert_tree(g, old);
 }
 
+#define SECTION(name, words)                                                                       \
+	"\n### BEGIN /etc/grub.d/" name " ###\nlinux /vmlinuz " words                              \
+	"\n### END /etc/grub.d/" name " ###\n"
+
+/* A person's entry, or one of another system, neither has the words for ours nor keeps ours from having them. */
+static void test_entries_of_others(void **state)
+{
+	static const struct {
+		const char *config;
+		enum fix_result result;
+	} rows[] = {
+		{SECTION("10_linux", "quiet") SECTION("40_custom", "iommu=pt"), FIX_ROLLED_BACK},
+		{SECTION("10_linux", "quiet") SECTION("30_os-prober", "iommu=pt"), FIX_ROLLED_BACK},
+		{SECTION("10_linux", "iommu=pt") SECTION("40_custom", "quiet"), FIX_DONE},
+		{SECTION("10_linux", "") SECTION("20_linux_xen", "iommu=pt"), FIX_DONE},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_PLAN struct plan *p = plan_new();
+
+		rig_reset(g);
+		rig_grub(g, p, "quiet", rows[i].config);
+		p->steps[2].expect = "iommu=pt";
+		assert_int_equal(apply(g, p), rows[i].result);
+	}
+}
+
 /* A log that ends early, at the end of a line: what its steps did is unknown, so nothing is called undone. */
 static void test_log_lost_lines(void **state)
 {
@@ -1525,9 +1555,11 @@ static void test_silent_lockdown_undoing(void **state)
 static struct plan *bar_plan(struct rig *g)
 {
 	struct plan *p = plan_new();
-	struct step *s = rig_acs(p, RIG_DEVICE, "256", "32768");
+	struct step *s = rig_acs(p, RIG_DEVICE, "0", "0");
 
 	s->kind = STEP_BAR_SIZE;
+	s->value.old = 256;
+	s->value.new = 32768;
 	s->at = "1";
 	rig_put(g, BAR_FOLDER "resource", BAR_SMALL);
 	rig_put(g, BAR_FOLDER "resource1_resize", "000000000000ffc0\n");
@@ -1572,7 +1604,7 @@ static void test_bar_size_refused(void **state)
 	rig_put(g, BAR_FOLDER "driver", "");
 	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "cannot be resized while a driver is bound");
-	p->steps[0].new.data = "300";
+	p->steps[0].value.new = 300;
 	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "\"300\" is not a BAR size");
 }
@@ -1698,11 +1730,12 @@ static void test_plan_of_other_files(void **state)
 	}
 }
 
-/* As written before plans said what they build on, and what their copies hold. */
+/* As written before plans said what they build on, and what they and their copies hold. */
 static void test_journal_of_before(void **state)
 {
 	struct rig *g = *state;
 	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *log = NULL, *plain = NULL;
 
 	assert_int_equal(apply(g, p), FIX_DONE);
 	edit_plan(g, "\"plan_sha256\"", "\"unknown_sum\"");
@@ -1710,6 +1743,9 @@ static void test_journal_of_before(void **state)
 	edit_plan(g, "\"new_sha256\"", "\"unknown_too\"");
 	edit_plan(g, "\"builds_on\"", "\"unknown\"");
 	edit_plan(g, "\"needed_by_undo\"", "\"unknown_as_well\"");
+	log = rig_get(g, FIX_1 "log.jsonl");
+	plain = rig_unchained(log);
+	rig_put(g, FIX_1 "log.jsonl", plain);
 	assert_int_equal(undo(g, 1), FIX_DONE);
 	assert_get(g, "etc/a.conf", "a\n");
 }
@@ -1744,6 +1780,40 @@ static void test_damaged_copy(void **state)
 	assert_get(g, "etc/a.conf", "a\n");
 }
 
+static void flip_first(const struct rig *g, const char *path)
+{
+	AUTO_FREE char *text = rig_get(g, path);
+
+	text[0] ^= 1;
+	rig_put(g, path, text);
+}
+
+/* Of every kind of step; but what a program made is not compared: undo makes it again if it is another. */
+static void test_every_copy_damaged(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	AUTO_FREE char *old = rig_tree(g);
+	enum fix_result result;
+	unsigned number, n = 0;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	for (size_t i = 0; i < 2 * p->step_n; i++) {
+		AUTO_FREE char *path = xprintf(FIX_1 "%s-%zu", i % 2 ? "new" : "old", i / 2);
+
+		if (!rig_exists(g, path) || (i % 2 && p->steps[i / 2].kind == STEP_GENERATED))
+			continue;
+		flip_first(g, path);
+		assert_int_equal(fix_undo(&g->run, 1, &result, &number), -EPROTO);
+		assert_said("is damaged");
+		flip_first(g, path);
+		n++;
+	}
+	assert_true(n > 10);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_tree(g, old);
+}
+
 static void test_bad_log(void **state)
 {
 	static const char *const logs[] = {"rubbish\n{}\n", "{\"step\": 1, \"mark\": \"done\"}\n",
@@ -1758,6 +1828,164 @@ static void test_bad_log(void **state)
 		assert_int_equal(apply(g, p), FIX_DONE);
 		rig_put(g, FIX_1 "log.jsonl", logs[i]);
 		assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 1 is none that onehop wrote");
+	}
+}
+
+/* In the order of `lines`, which ends with a number that the log has no line of. */
+static char *log_of(const char *log, const size_t *lines)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	for (; *lines; lines++) {
+		const char *line = log;
+
+		for (size_t i = 1; i < *lines; i++)
+			line = strchr(line, '\n') + 1;
+		strbuf_add(&text, line, strcspn(line, "\n") + 1);
+	}
+	return xstrdup(strbuf_str(&text));
+}
+
+/* applying, started, done, applied: each line was written behind the one before. */
+static void test_mixed_log(void **state)
+{
+	static const size_t orders[][6] = {{1, 3, 4}, {1, 2, 2, 3, 4}, {1, 3, 2, 4},
+					   {2, 3, 4}, {1, 2, 3, 3},    {1, 2, 4},
+					   {2},       {1, 2, 3, 4, 1}};
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *log = NULL;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+		AUTO_FREE char *mixed = log_of(log, orders[i]);
+
+		rig_put(g, FIX_1 "log.jsonl", mixed);
+		assert_refused(g, -EPROTO, "is none that onehop wrote");
+	}
+	rig_put(g, FIX_1 "log.jsonl", log);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+/* By hand, by a program, from another fix: a line that says so undoes nothing. Without it, the fix can be undone. */
+static void test_undone_by_a_line(void **state)
+{
+	static const char plain[] =
+		"{\"time\":\"2026-11-24T15:00:00Z\",\"state\":\"undone\",\"boot_id\":\"\"}";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file(), *q = plan_new();
+	AUTO_FREE char *log = NULL, *other = NULL, *with_plain = NULL, *with_other = NULL;
+
+	rig_file(q, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(apply(g, q), FIX_DONE);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	other = rig_get(g, JOURNAL_FOLDER "/fixes/2/log.jsonl");
+	with_plain = xprintf("%s%s\n", log, plain);
+	rig_put(g, FIX_1 "log.jsonl", with_plain);
+	assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 5 is none that onehop wrote");
+	*strrchr(other, '\n') = '\0';
+	with_other = xprintf("%s%s\n", log, strrchr(other, '\n') + 1);
+	rig_put(g, FIX_1 "log.jsonl", with_other);
+	assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 5 is none that onehop wrote");
+	/* A person can close it, and what is written then counts. */
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_int_equal(try_undo(g, 1), -EALREADY);
+	rig_put(g, FIX_1 "log.jsonl", log);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+/* An earlier version wrote its first lines, and this one goes on. */
+static void test_log_of_before(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *log = NULL, *plain = NULL, *undone = NULL, *mixed = NULL;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	plain = rig_unchained(log);
+	assert_string_not_equal(plain, log);
+	rig_put(g, FIX_1 "log.jsonl", plain);
+	assert_last_state(g, 1, FIX_APPLIED);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_last_state(g, 1, FIX_UNDONE);
+	undone = rig_get(g, FIX_1 "log.jsonl");
+	mixed = xprintf("%s%s", undone, plain);
+	rig_put(g, FIX_1 "log.jsonl", mixed);
+	assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 9 is none that onehop wrote");
+}
+
+/* NULL: it cannot be read. The caller frees; the text has the sum of what was read. */
+static char *read_plan(const char *plan, size_t size)
+{
+	struct journal_entry e = {0};
+	char *text = NULL;
+
+	if (journal_plan_parse(plan, size, "plan.json", &e) < 0)
+		return NULL;
+	assert_int_equal(journal_plan_text(&e, &text), 0);
+	journal_free_entry(&e);
+	return text;
+}
+
+/* Of every byte of a plan one bit: it cannot be read, or says the same (between two words, in the sum's own name). */
+static void test_flipped_plan(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	AUTO_FREE char *plan = NULL;
+	size_t size, same = 0;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	plan = rig_get(g, FIX_1 "plan.json");
+	size = strlen(plan);
+	for (size_t i = 0; i < size; i++) {
+		const char bit = (char)(1 << i % 8);
+		AUTO_FREE char *text = NULL;
+
+		plan[i] ^= bit;
+		text = read_plan(plan, size);
+		plan[i] ^= bit;
+		if (text)
+			assert_string_equal(text, plan);
+		same += text != NULL;
+	}
+	assert_true(same < size / 4); /* a plan is indented */
+}
+
+/* The same of its log: it cannot be read, or its last line is taken for one that a power cut has torn. */
+static void test_flipped_log(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	AUTO_FREE char *plan = NULL, *log = NULL;
+	size_t size, last, plan_size;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	plan = rig_get(g, FIX_1 "plan.json");
+	plan_size = strlen(plan);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	size = strlen(log);
+	last = (size_t)((char *)memrchr(log, '\n', size - 1) - log);
+	for (size_t i = 0; i < size; i++) {
+		const char bit = (char)(1 << i % 8);
+		struct journal_entry e = {0};
+		int r;
+
+		log[i] ^= bit;
+		r = journal_parse(plan, plan_size, log, size, "1", &e);
+		log[i] ^= bit;
+		if (r < 0)
+			continue;
+		assert_true(i >= last); /* the end of the line before makes it part of the last */
+		assert_int_equal(e.state, FIX_APPLYING);
+		journal_free_entry(&e);
 	}
 }
 
@@ -1852,6 +2080,7 @@ static void test_cut_log_of_interrupted(void **state)
 	cut = first_lines(log, 1);
 	rig_put(g, FIX_1 "log.jsonl", cut);
 	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	assert_said("if it is your own: onehop undo 1 --forget --yes");
 	rig_file(other, "etc/b.conf", "b 1\nb 2\n", "c\n");
 	assert_int_equal(apply(g, other), FIX_DONE);
 	assert_told(
@@ -1866,6 +2095,57 @@ static void test_cut_log_of_interrupted(void **state)
 	rig_file(third, "etc/e.conf", NULL, "e\n");
 	assert_int_equal(apply(g, third), FIX_DONE);
 	assert_int_equal(g->events[FIX_RECOVER], 0);
+}
+
+/* Somebody set himself what a killed run did not come to, and says so. What has a line is no one's own. */
+static void test_forget_own(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *log = NULL;
+	struct fix_run run = g->run;
+
+	run.is_own = true;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(fix_forget(&run, 1), -EBUSY);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	*(strchr(log, '\n') + 1) = '\0';
+	rig_put(g, FIX_1 "log.jsonl", log);
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	assert_int_equal(fix_forget(&run, 1), 0);
+	assert_get(g, "etc/a.conf", "b\n");
+	assert_last_state(g, 1, FIX_FORGOTTEN);
+}
+
+/* A folder of the fix in whose place there is something else: what to do is said, and then it is undone. */
+static void test_no_folder(void **state)
+{
+	static const char *const said[] = {"is not a folder: make it one, or remove it",
+					   "repair or remove it", "repair or remove it"};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < 3; i++) {
+		AUTO_PLAN struct plan *p = plan_new();
+		AUTO_FREE char *folder = NULL;
+
+		rig_reset(g);
+		folder = xprintf("%s/etc/new", g->root);
+		rig_file(p, "etc/new/d.conf", NULL, "d\n");
+		assert_int_equal(apply(g, p), FIX_DONE);
+		rig_remove(g, "etc/new/d.conf");
+		rig_remove(g, "etc/new");
+		if (i)
+			assert_int_equal(symlink(i == 1 ? "new" : "gone", folder), 0);
+		else
+			rig_put(g, "etc/new", "a file\n");
+		assert_int_equal(undo(g, 1), FIX_NOT_ROLLED_BACK);
+		assert_told(g, said[i]);
+		assert_true(fix_forget(&g->run, 1) < 0);
+		assert_said(said[i]);
+		assert_int_equal(unlink(folder), 0);
+		assert_int_equal(undo(g, 1), FIX_DONE);
+		assert_last_state(g, 1, FIX_UNDONE);
+	}
 }
 
 static void set_mode(const struct rig *g, const char *path, mode_t mode)
@@ -2251,6 +2531,8 @@ static void test_plan_is_kept(void **state)
 		if (a->new.data)
 			assert_memory_equal(a->new.data, b->new.data, a->new.size);
 		assert_int_equal(a->mask, b->mask);
+		assert_int_equal(a->value.old, b->value.old);
+		assert_int_equal(a->value.new, b->value.new);
 		assert_int_equal(a->identity, b->identity);
 		assert_int_equal(a->again_at_boot, b->again_at_boot);
 		assert_int_equal(a->needed_by_undo, b->needed_by_undo);
@@ -3061,6 +3343,7 @@ int main(void)
 		TEST(test_drift_on_apply),
 		TEST(test_drift_of_other_kinds),
 		TEST(test_drift_on_undo),
+		TEST(test_entries_of_others),
 		TEST(test_stuck_is_left_alone),
 		TEST(test_undo_goes_on),
 		TEST(test_needed_by_undo),
@@ -3096,10 +3379,18 @@ int main(void)
 		TEST(test_journal_of_before),
 		TEST(test_missing_copy),
 		TEST(test_damaged_copy),
+		TEST(test_every_copy_damaged),
 		TEST(test_bad_log),
+		TEST(test_mixed_log),
+		TEST(test_undone_by_a_line),
+		TEST(test_log_of_before),
+		TEST(test_flipped_plan),
+		TEST(test_flipped_log),
 		TEST(test_torn_log),
 		TEST(test_cut_log),
 		TEST(test_cut_log_of_interrupted),
+		TEST(test_forget_own),
+		TEST(test_no_folder),
 		TEST(test_cut_log_unread),
 		TEST(test_cut_log_other_value),
 		TEST(test_cut_log_of_others),

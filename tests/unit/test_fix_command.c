@@ -7,7 +7,6 @@
 #include "base/strbuf.h"
 #include "check_text.h"
 #include "cli/command.h"
-#include "cli/fix_context.h"
 #include "diagnose/diagnose.h"
 #include "fix/fix.h"
 #include "fix/make_plan.h"
@@ -15,6 +14,7 @@
 #include "json_schema.h"
 #include "machine/machine.h"
 #include "run_command.h"
+#include "session/planning.h"
 
 #include <cmocka.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -288,6 +289,39 @@ static void apply_file(const char *root, const char *path, const char *old, cons
 	assert_int_equal(result, FIX_DONE);
 	fix_host_close(&host);
 	plan_free(p);
+}
+
+/* A limit on the size of files (ulimit -f) is an error of a write, and ends nobody. */
+static void a_limit_on_files_is_an_error(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	const struct rlimit limit = {8192, 8192};
+	char old[20001];
+	AUTO_FREE char *path = NULL, *text = NULL;
+	int status;
+	pid_t child;
+
+	(void)state;
+	memset(old, 'a', sizeof(old) - 1);
+	old[sizeof(old) - 1] = '\0';
+	scratch_make(&s);
+	put(s.root, "etc/big", old);
+	apply_file(s.root, "etc/big", old, "1\n");
+	child = fork();
+	if (child == 0) {
+		AUTO_FREE char *line = xprintf("undo --json --root %s", s.root);
+
+		redirect_stream(stdout, "/dev/null");
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(run_line(line));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EXIT_NOT_CHANGED);
+	assert_runs("undo", s.root, 0, "Fix 1 is undone.");
+	path = xprintf("%s/etc/big", s.root);
+	text = file_text(path);
+	assert_string_equal(text, old);
 }
 
 /* ---- file systems that are not mounted ---- */
@@ -710,6 +744,7 @@ int main(void)
 		cmocka_unit_test(forgotten_damage_is_settled),
 		cmocka_unit_test(dry_run_sees_later_fixes),
 		cmocka_unit_test(recordings_are_never_applied),
+		cmocka_unit_test(a_limit_on_files_is_an_error),
 		cmocka_unit_test(a_person_is_asked),
 		cmocka_unit_test(a_person_may_say_yes_before),
 		cmocka_unit_test(nothing_stops_an_undo),

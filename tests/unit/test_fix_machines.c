@@ -320,17 +320,15 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 
 /* ---- devices ---- */
 
-static void put_bar(const struct rig *g, const struct step *s, const char *mib)
+static void put_bar(const struct rig *g, const struct step *s, uint64_t mib)
 {
 	AUTO_FREE char *path = xprintf("sys/bus/pci/devices/%s/resource", s->target);
 	AUTO_STRBUF struct strbuf b = {0};
-	uint64_t size = 0, start = UINT64_C(0x380000000000);
+	const uint64_t start = UINT64_C(0x380000000000);
 
-	assert_int_equal(text_to_u64(mib, &size), 0);
 	for (int i = *s->at - '0'; i > 0; i--)
 		strbuf_puts(&b, "0x0 0x0 0x0\n");
-	strbuf_printf(&b, "0x%" PRIx64 " 0x%" PRIx64 " 0x14220c\n", start,
-		      start + (size << 20) - 1);
+	strbuf_printf(&b, "0x%" PRIx64 " 0x%" PRIx64 " 0x14220c\n", start, start + (mib << 20) - 1);
 	rig_put(g, path, b.text);
 }
 
@@ -340,10 +338,10 @@ static void resize(struct rig *g, const struct step *s)
 	AUTO_FREE char *path = xprintf("sys/bus/pci/devices/%s/resource", s->target);
 	AUTO_FREE char *before = rig_get(g, path), *now = NULL;
 
-	put_bar(g, s, s->new.data);
+	put_bar(g, s, s->value.new);
 	now = rig_get(g, path);
 	if (strcmp(before, now) == 0)
-		put_bar(g, s, s->old.data);
+		put_bar(g, s, s->value.old);
 }
 
 static int before(void *context, enum fix_point point, const char *path)
@@ -383,13 +381,10 @@ static void put_bar_device(const struct rig *g, const struct step *s)
 {
 	AUTO_FREE char *path =
 		xprintf("sys/bus/pci/devices/%s/resource%s_resize", s->target, s->at);
-	AUTO_FREE char *code = NULL;
-	uint64_t mib = 0;
+	AUTO_FREE char *code = xprintf("%d", s->value.old ? __builtin_ctz(s->value.old) : 0);
 
-	assert_int_equal(text_to_u64(s->old.data, &mib), 0);
-	code = xprintf("%d", mib ? __builtin_ctzll(mib) : 0);
 	put_device(g, s);
-	put_bar(g, s, s->old.data);
+	put_bar(g, s, s->value.old);
 	rig_put(g, path, code);
 }
 
@@ -398,7 +393,7 @@ static void prepare(struct world *w, const struct step *s)
 {
 	if (s->kind == STEP_REGISTER) {
 		put_device(&w->rig, s);
-		rig_set_register(&w->rig, s->target, (unsigned)strtoul(s->old.data, NULL, 16));
+		rig_set_register(&w->rig, s->target, s->value.old);
 	} else if (s->kind == STEP_BAR_SIZE) {
 		put_bar_device(&w->rig, s);
 	} else if (s->kind == STEP_ATTRIBUTE) {

@@ -284,6 +284,27 @@ static void test_changed_word(void **state)
 	}
 }
 
+/* Who wants to keep what he made of the word closes the fix. Not while the word itself is anywhere. */
+static void test_forget_changed_word(void **state)
+{
+	static const char changed[] = "linux /a\noptions root=a " WORD ",strict quiet\n";
+	struct rig *g = *state;
+
+	fix(g);
+	rig_put(g, RIG_ENTRY, changed);
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	rig_put(g, RIG_LINE, "root=a quiet\n");
+	rig_put(g, RIG_COUNTED, "linux /6.2/linux\noptions root=a quiet\n");
+	rig_put(g, SINCE,
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a quiet " WORD
+		" systemd.machine_id=" RIG_ID "\n");
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	rig_remove(g, SINCE);
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_get(g, RIG_ENTRY, changed);
+	assert_int_equal(last_state(g), FIX_FORGOTTEN);
+}
+
 /* Such a word of a person's that was there before is none of the fix. */
 static void test_longer_word_of_before(void **state)
 {
@@ -390,6 +411,26 @@ static void fix_without_line(struct rig *g)
 	rig_remove(g, "etc/kernel");
 	apply(g, p);
 	assert_get(g, RIG_LINE, BOOTED);
+}
+
+/* Undone before a later fix that edited the file, this one could not take it away, and the later one would not. */
+static void test_line_edited_by_later(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *later = plan_new();
+	enum fix_result result;
+	unsigned number;
+
+	fix_without_line(g);
+	rig_words(g, later, "pci=realloc");
+	apply(g, later);
+	assert_int_equal(fix_undo(&g->run, 1, &result, &number), -EBUSY);
+	assert_string_equal(err_msg(),
+			    "fix 2 changed /etc/kernel/cmdline, which fix 1 made: undo 2 first");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_LINE, BOOTED);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_false(rig_exists(g, "etc/kernel"));
 }
 
 static void test_line_goes(void **state)
@@ -529,6 +570,116 @@ static void test_no_text(void **state)
 	assert_has(g, RIG_LINE, false);
 }
 
+/* A unified kernel image as far as its command line goes: headers, a section table with two sections, and the line. */
+static void put_image(const struct rig *g, const char *path, const char *line)
+{
+	enum { PE = 64, TABLE = PE + 24 + 16, TEXT = TABLE + 2 * 40 };
+	unsigned char image[1024] = {'M', 'Z', [60] = PE};
+	unsigned char *second = image + TABLE + 40;
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+	FILE *file;
+
+	memcpy(image + PE, "PE\0\0", 4);
+	image[PE + 6] = 2;
+	image[PE + 20] = 16;
+	memcpy(image + TABLE, ".osrel\0\0", 8);
+	memcpy(second, ".cmdline", 8);
+	second[8] = (unsigned char)strlen(line);
+	second[17] = 2; /* 512 bytes in the file */
+	second[20] = TEXT;
+	memcpy(image + TEXT, line, strlen(line));
+	rig_put(g, path, "");
+	file = fopen(whole, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(image, 1, sizeof(image), file), sizeof(image));
+	fclose(file);
+}
+
+#define IMAGE "efi/EFI/Linux/" RIG_ID "-6.9.efi"
+
+/* Made of the line while the fix was applied: it cannot be edited, so the fix stays open until it is made again. */
+static void test_unified_image_since(void **state)
+{
+	struct rig *g = *state;
+
+	fix(g);
+	put_image(g, IMAGE, "root=a quiet " WORD "\n");
+	put_image(g, "efi/EFI/Linux/none.efi", "root=a quiet\n");
+	rig_put(g, "efi/EFI/Linux/broken.efi", "MZ");
+	assert_true(fix_forget(&g->run, 1) < 0);
+	assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
+	assert_non_null(strstr(strbuf_str(&g->texts), "/" IMAGE " has " WORD));
+	assert_null(strstr(strbuf_str(&g->texts), "none.efi"));
+	assert_has(g, RIG_LINE, false);
+	assert_has(g, RIG_ENTRY, false);
+	assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
+	put_image(g, IMAGE, "root=a quiet\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* An image that had the word before the fix is a person's. */
+static void test_unified_image_of_before(void **state)
+{
+	struct rig *g = *state;
+
+	put_image(g, IMAGE, "root=a quiet " WORD "\n");
+	fix(g);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+static void fix_as(struct rig *g, const char *const *names)
+{
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_words(g, p, WORD);
+	for (size_t i = 0; i < p->step_n; i++)
+		p->steps[i].own_names = p->steps[i].known ? names : NULL;
+	apply(g, p);
+}
+
+/* A kernel was installed, and then the disk got a new machine ID, as a clone does; or its token went. */
+static void test_earlier_names(void **state)
+{
+	static const char *const names[] = {RIG_ID, "lab", NULL};
+	static const char *const since[] = {SINCE, ENTRIES "lab-6.3.conf"};
+	static const char others[] = ENTRIES "0000456789abcdef0123456789abcdef-6.3.conf";
+	struct rig *g = *state;
+
+	fix_as(g, names);
+	rig_put(g, since[0],
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a quiet " WORD "\n");
+	rig_put(g, since[1],
+		"version 6.3\nmachine-id " RIG_ID
+		"\nlinux /lab/6.3/linux\noptions root=a quiet " WORD "\n");
+	/* Of a machine that this one never was. */
+	rig_put(g, others, "version 6.3\nlinux /a\noptions root=a " WORD "\n");
+	rig_put(g, "etc/machine-id", "fedcba9876543210fedcba9876543210\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	for (size_t i = 0; i < ARRAY_LEN(since); i++)
+		assert_has(g, since[i], false);
+	assert_has(g, others, true);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* A person gave the entry another name: the fix stays open while that has the word. */
+static void test_renamed_by_person(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *text = NULL;
+
+	fix(g);
+	text = rig_get(g, RIG_ENTRY);
+	rig_remove(g, RIG_ENTRY);
+	rig_put(g, ENTRIES "mine.conf", text);
+	assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
+	assert_non_null(strstr(strbuf_str(&g->texts), "/" ENTRIES "mine.conf has " WORD));
+	rig_put(g, ENTRIES "mine.conf", "title One\nlinux /6.1/linux\noptions root=a quiet\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
 /* systemd-boot starts such an entry all the same: the fix stays open while it has the word. */
 static void test_zero_byte(void **state)
 {
@@ -547,6 +698,31 @@ static void test_zero_byte(void **state)
 	rig_remove(g, ENTRIES "a.conf");
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* In an entry that the fix edited: what to do is said, the rest is undone, and then it can be closed. */
+static void test_zero_byte_in_own_entry(void **state)
+{
+	static const char said[] =
+		RIG_ENTRY " has a zero byte, so it is not edited: remove that byte, or the file";
+	struct rig *g = *state;
+
+	for (int i = 0; i < 2; i++) {
+		rig_reset(g);
+		fix(g);
+		put_zero(g, RIG_ENTRY, "linux /6.1/linux\noptions root=a quiet " WORD "\n");
+		assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
+		assert_non_null(strstr(strbuf_str(&g->texts), said));
+		assert_has(g, RIG_LINE, false);
+		assert_true(fix_forget(&g->run, 1) < 0);
+		assert_non_null(strstr(err_msg(), said));
+		if (i)
+			rig_remove(g, RIG_ENTRY);
+		else
+			rig_put(g, RIG_ENTRY, "linux /6.1/linux\noptions root=a quiet " WORD "\n");
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_int_equal(last_state(g), FIX_UNDONE);
+	}
 }
 
 /* Without the file kernel-install takes the running kernel's words. */
@@ -1017,11 +1193,13 @@ int main(void)
 		TEST(test_copy_of_disk),
 		TEST(test_longer_word_of_later_fix),
 		TEST(test_changed_word),
+		TEST(test_forget_changed_word),
 		TEST(test_longer_word_of_before),
 		TEST(test_word_of_before),
 		TEST(test_changed_since),
 		TEST(test_word_of_person),
 		TEST(test_ports_of_person),
+		TEST(test_line_edited_by_later),
 		TEST(test_line_goes),
 		TEST(test_line_stays_while_it_runs),
 		TEST(test_line_of_distribution),
@@ -1030,7 +1208,12 @@ int main(void)
 		TEST(test_empty),
 		TEST(test_forget_link),
 		TEST(test_no_text),
+		TEST(test_unified_image_since),
+		TEST(test_unified_image_of_before),
+		TEST(test_earlier_names),
+		TEST(test_renamed_by_person),
 		TEST(test_zero_byte),
+		TEST(test_zero_byte_in_own_entry),
 		TEST(test_line_was_deleted),
 		TEST(test_torn),
 		TEST(test_edited_after_a_killed_fix),

@@ -251,7 +251,7 @@ static const struct {
 	u64 bytes;
 	int fraction; /* bits; 0: whole numbers */
 	int bias;
-} types[ELEMENT_TYPE_N] = {
+} types[TYPED_TYPE_N] = {
 	[ELEMENT_INT8] = {1},
 	[ELEMENT_UINT8] = {1},
 	[ELEMENT_INT32] = {4},
@@ -317,7 +317,7 @@ static struct typed_report typed_checked(const void *buffer, unsigned type, unsi
 static void typed_filled(void **state)
 {
 	(void)state;
-	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+	for (unsigned type = 0; type < TYPED_TYPE_N; type++)
 		for (unsigned op = 0; op < REDUCE_OP_N; op++)
 			for (u64 rank = 0; rank < 16; rank += 5) {
 				u64 made[COUNT + 1] = {0}, right[COUNT + 1] = {0};
@@ -338,7 +338,7 @@ static void typed_reductions(void **state)
 	static const u64 ranks[] = {2, 3, 4, 5, 7, 8, 16};
 
 	(void)state;
-	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+	for (unsigned type = 0; type < TYPED_TYPE_N; type++)
 		for (unsigned op = 0; op < REDUCE_OP_N; op++)
 			for (size_t n = 0; n < sizeof(ranks) / sizeof(*ranks); n++) {
 				u64 buffer[COUNT] = {0};

@@ -76,8 +76,8 @@ static const struct row {
 	{LOADER "[etc]\nos-release = ID=opensuse-aeon\n", KEEPER_TRANSACTIONAL,
 	 KEEPER_TRANSACTIONAL, "a=1 b; then `sdbootutil update-all-entries`, and reboot"},
 	{"[proc]\ncmdline = BOOT_IMAGE=vmlinuz ro\n", KEEPER_UNKNOWN, KEEPER_UNKNOWN,
-	 "unknown boot loader: add to the kernel's command line in its "
-	 "configuration a=1 b; with GRUB as the last line of /etc/default/grub: `"},
+	 "the boot loader is unknown: add a=1 b to the kernel command line in its configuration; "
+	 "with GRUB, as the last line of /etc/default/grub: `"},
 };
 
 /* The advice is a sentence's middle: no capital, no full stop. */

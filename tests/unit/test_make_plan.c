@@ -602,7 +602,7 @@ static void grub_without_boot(void **state)
 	add_word(&w, "iommu=pt");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_true(has_note(w.plan, "is /boot mounted?"));
+	assert_true(has_note(w.plan, "if /boot is not mounted, mount it"));
 	assert_non_null(manual(w.plan, START_LINE "iommu=pt\""));
 	world_free(&w);
 }
@@ -618,7 +618,7 @@ static void grub_by_hand(void **state)
 	add_word(&w, "iommu=pt");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_string_equal(manual(w.plan, "kernel parameters"),
+	assert_string_equal(manual(w.plan, "to the kernel command line"),
 			    "as the last line of /etc/default/grub: `" START_LINE
 			    "iommu=pt\"`, then `grub-mkconfig -o /boot/grub/grub.cfg`, and reboot");
 	assert_int_equal(w.plan->wanted_n, 0);
@@ -637,7 +637,7 @@ static void grub_with_dashes(void **state)
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
 	assert_has(
-		manual(w.plan, "kernel parameters"),
+		manual(w.plan, "to the kernel command line"),
 		"in /etc/default/grub, line 2, add before the --: iommu=pt (words after -- go to init)");
 	assert_int_equal(w.plan->wanted_n, 0);
 	world_free(&w);
@@ -653,7 +653,8 @@ static void grub_of_suse(void **state)
 	put(&w, "usr/sbin/grub2-mkconfig", "#!/bin/sh\n");
 	add_word(&w, "iommu=pt");
 	make(&w);
-	assert_has(manual(w.plan, "kernel parameters"), "grub2-mkconfig -o /boot/grub2/grub.cfg");
+	assert_has(manual(w.plan, "to the kernel command line"),
+		   "grub2-mkconfig -o /boot/grub2/grub.cfg");
 	world_free(&w);
 }
 
@@ -1032,6 +1033,8 @@ static void loader_entries(void **state)
 	put(&w, "boot/loader/entries/other.conf", "linux /b\noptions root=UUID=2\n");
 	put(&w, "boot/loader/entries/rescue.conf", "linux /r\noptions root=UUID=1\n");
 	put(&w, KERNEL_LINE, "root=UUID=1 quiet\n");
+	put(&w, "etc/kernel/entry-token", "lab\n");
+	put(&w, "etc/kernel/install.conf", "# ours\nlayout=uki\n");
 	add_word(&w, "iommu=pt");
 	add_acs(&w, "0000:22:00.0");
 	add_acs(&w, "0000:22:01.0");
@@ -1056,6 +1059,9 @@ static void loader_entries(void **state)
 	assert_string_equal(s->known[0], "abc-" RELEASE ".conf");
 	assert_string_equal(s->known[3], "old+2-1.conf");
 	assert_null(s->known[4]);
+	assert_string_equal(s->own_names[0], "lab");
+	assert_null(s->own_names[1]);
+	assert_true(has_note(w.plan, "unified kernel images here (/etc/kernel/install.conf)"));
 	assert_null(tool_step(&w, "kernel-install"));
 	assert_true(has_note(w.plan, "left alone: /boot/loader/entries/other.conf"));
 	assert_has(w.plan->way_back[0], "/boot/loader/entries/rescue.conf");
@@ -1353,9 +1359,10 @@ static void nixos(void **state)
 	assert_false(w.plan->steps[0].again_at_boot);
 	assert_string_equal(words(&w, w.plan->steps[1].argv), "modprobe nvidia-peermem");
 	assert_int_equal(w.plan->wanted_n, 0);
-	assert_has(manual(w.plan, "kernel parameters"),
+	assert_has(manual(w.plan, "to the kernel command line"),
 		   "boot.kernelParams of the system's configuration");
-	assert_has(manual(w.plan, "kernel parameters"), "\"pci=disable_acs_redir=0000:22:00.0\"");
+	assert_has(manual(w.plan, "to the kernel command line"),
+		   "\"pci=disable_acs_redir=0000:22:00.0\"");
 	assert_has(manual(w.plan, "lines for /" MODPROBE),
 		   "boot.extraModprobeConfig in /etc/nixos/configuration.nix to match these lines: "
 		   "\"options nvidia NVreg_EnableResizableBar=1\"; then run `nixos-rebuild boot`");
@@ -1381,7 +1388,7 @@ static void microos(void **state)
 	add_acs(&w, "0000:22:00.0");
 	add(&w, (struct change){.kind = CHANGE_MODULE_BLACKLIST, .target = "nouveau"});
 	make(&w);
-	assert_has(manual(w.plan, "kernel parameters"),
+	assert_has(manual(w.plan, "to the kernel command line"),
 		   "`transactional-update grub.cfg`, and reboot");
 	assert_non_null(file_step(w.plan, MODPROBE));
 	assert_non_null(tool_step(&w, "transactional-update initrd"));
@@ -1397,8 +1404,8 @@ static void by_hand_only(void **state)
 		const char *says;
 	} rows[] = {
 		{BOOT_UKI, "inside the signed kernel image"},
-		{BOOT_OTHER, "unknown boot loader"},
-		{BOOT_UNKNOWN, "unknown boot loader"},
+		{BOOT_OTHER, "boot loader is unknown"},
+		{BOOT_UNKNOWN, "boot loader is unknown"},
 	};
 
 	(void)state;
@@ -1409,8 +1416,8 @@ static void by_hand_only(void **state)
 		add_word(&w, "iommu=pt");
 		make(&w);
 		assert_int_equal(w.plan->step_n, 0);
-		assert_has(manual(w.plan, "kernel parameters"), rows[i].says);
-		assert_has(manual(w.plan, "kernel parameters"), " iommu=pt");
+		assert_has(manual(w.plan, "to the kernel command line"), rows[i].says);
+		assert_has(manual(w.plan, "to the kernel command line"), " iommu=pt");
 		world_free(&w);
 	}
 }
@@ -1458,9 +1465,8 @@ static void acs_registers(void **state)
 	assert_int_equal(s->kind, STEP_REGISTER);
 	assert_string_equal(s->target, "0000:22:00.0");
 	assert_string_equal(s->at, "ACS+6");
-	assert_string_equal(s->old.data, "001d");
-	assert_string_equal(s->new.data, "0011");
-	assert_int_equal(s->old.size, 4);
+	assert_int_equal(s->value.old, 0x001d);
+	assert_int_equal(s->value.new, 0x0011);
 	assert_int_equal(s->mask, 0x000c);
 	assert_int_equal(s->identity, 0x1000c030);
 	assert_false(s->reboot);
@@ -1738,6 +1744,9 @@ static void acs_old_kernel(void **state)
 						"ExecStartPre=-/bin/udevadm settle ");
 			assert_has(s->new.data,
 				   "\nExecStart=\"/opt/one hop/100%%/bin/onehop\" fix --at-boot\n");
+			/* To the end of the line: no quotes. */
+			assert_has(s->new.data, "\nConditionFileIsExecutable="
+						"/opt/one hop/100%%/bin/onehop\n");
 			assert_has(s->new.data,
 				   "\nDefaultDependencies=no\n"
 				   "After=local-fs.target systemd-modules-load.service "
@@ -1861,8 +1870,8 @@ static void bar_size(void **state)
 	assert_int_equal(s->kind, STEP_BAR_SIZE);
 	assert_string_equal(s->target, w.m->gpus[0].pci->name);
 	assert_string_equal(s->at, "1");
-	assert_string_equal(s->old.data, "256");
-	assert_string_equal(s->new.data, "32768");
+	assert_int_equal(s->value.old, 256);
+	assert_int_equal(s->value.new, 32768);
 	assert_int_equal(s->identity, 0x10de2684);
 	assert_has(left_out(w.plan, "BAR1 256 MiB -> 32768 MiB"), "while nvidia is bound to it");
 	world_free(&w);
@@ -2145,6 +2154,8 @@ static void peer_memory(void **state)
 	assert_has(content(w.plan, "etc/systemd/system/onehop-peermem.service"),
 		   "ExecStart=/sbin/modprobe nvidia-peermem\n");
 	assert_has(content(w.plan, "etc/systemd/system/onehop-peermem.service"),
+		   "\nConditionFileIsExecutable=/sbin/modprobe\n");
+	assert_has(content(w.plan, "etc/systemd/system/onehop-peermem.service"),
 		   " openibd.service rdma-load-modules@infiniband.service ");
 	assert_non_null(tool_step(&w, "systemctl enable onehop-peermem.service"));
 	assert_null(tool_step(&w, "update-initramfs -u")); /* it is in no initramfs */
@@ -2368,6 +2379,7 @@ static void persistence(void **state)
 	make(&w);
 	assert_has(content(w.plan, own), "ExecStart=/usr/bin/nvidia-smi -pm 1\n"
 					 "ExecStop=/usr/bin/nvidia-smi -pm 0\n");
+	assert_has(content(w.plan, own), "\nConditionFileIsExecutable=/usr/bin/nvidia-smi\n");
 	assert_non_null(tool_step(&w, "systemctl enable --now onehop-persistence.service"));
 	/* Ubuntu's unit does not turn it on. */
 	put(&w, "lib/systemd/system/nvidia-persistenced.service",
@@ -2583,7 +2595,7 @@ static void check_step(struct world *w, const struct step *s)
 		return;
 	}
 	assert_non_null(s->target);
-	assert_non_null(s->new.data);
+	assert_true(s->new.data || step_has_value(s));
 	if (s->kind != STEP_FILE)
 		return;
 	assert_int_equal(strlen(s->new.data), s->new.size);

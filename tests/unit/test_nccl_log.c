@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
+#include "diagnose/run_failure.h"
 #include "ingest/nccl_log.h"
 #include "json_schema.h"
 #include "machine/machine.h"
@@ -398,6 +399,46 @@ static void failures_without_nccl(void **state)
 	nccl_log_free(l);
 }
 
+static void unregistered_buffers_are_no_failures(void **state)
+{
+	struct nccl_log *l = parsed(INIT("COMPLETE") SAME_PID
+				    "[0] register.cc:9 NCCL WARN rank 0 failed to register "
+				    "userbuff 0x7f00 size 1024\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 0);
+	assert_int_equal(l->warnings.n, 1);
+	nccl_log_free(l);
+}
+
+static void ends_are_seen(void **state)
+{
+#define LEFT(rank) P(rank) "comm 0xa" #rank " rank " #rank " nranks 2 - Destroy COMPLETE\n"
+#define VERSION    P(0) "NCCL version 2.21.5+cuda12.4\n"
+	static const struct {
+		const char *text, *open_end; /* NULL: whole */
+	} logs[] = {
+		{VERSION INIT("COMPLETE") LEFT(0) LEFT(1), NULL},
+		{VERSION INIT("COMPLETE") "# Avg bus bandwidth    : 21.5\n", NULL},
+		{VERSION INIT("COMPLETE") LEFT(0), "ends before 1 of 2 ranks left NCCL"},
+		{VERSION INIT("COMPLETE"), "ends before a rank left NCCL"},
+		{INIT("COMPLETE") LEFT(0) LEFT(1), "begins after NCCL's start"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++) {
+		struct nccl_log *l = parsed(logs[i].text);
+
+		if (logs[i].open_end)
+			assert_string_equal(l->open_end, logs[i].open_end);
+		else
+			assert_null(l->open_end);
+		nccl_log_free(l);
+	}
+#undef LEFT
+#undef VERSION
+}
+
 static void warnings_are_no_failures(void **state)
 {
 	struct nccl_log *l = parsed(
@@ -413,6 +454,21 @@ static void warnings_are_no_failures(void **state)
 }
 
 /* ---- what else is in a log ---- */
+
+static void the_shim_is_told_once(void **state)
+{
+	struct nccl_log *l = parsed(INIT(
+		"COMPLETE") "node1:100:200 NCCL INFO onehop: comm 0x1 rank 0 nranks 2: takes over what it is faster at\n"
+			    "node1:101:201 NCCL INFO onehop: comm 0x2 rank 1 nranks 2: takes over what it is faster at\n"
+			    "node1:101:201 onehop.c:0 NCCL WARN onehop: ONEHOP_SHIM=x is not off, on or all: off\n");
+
+	(void)state;
+	assert_int_equal(l->shim.n, 1);
+	assert_int_equal(l->shim.items[0].count, 2);
+	assert_string_equal(l->shim.items[0].text, "takes over what it is faster at");
+	assert_int_equal(l->warnings.n, 1);
+	nccl_log_free(l);
+}
 
 static void notes_and_settings(void **state)
 {
@@ -549,9 +605,77 @@ static void json_fits_its_schema(void **state)
 	nccl_log_free(l);
 }
 
+/* One line of each kind that has a meaning of its own; tools/nccl-warnings counts them all. */
+static void warnings_have_meanings(void **state)
+{
+	static const char *const warnings[][2] = {
+		{"NET/IB : Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) "
+		 "opcode=IBV_WC_SEND(0)",
+		 "no answer from its peer"},
+		{"NET/IB : Got completion from peer 10.0.0.1<5> with error 13, opcode 0, len 0",
+		 "does not take what it is sent"},
+		{"NET/IB : Got completion from peer 10.0.0.1<5> with status=10 opcode=1 len=0",
+		 "refused the access"},
+		{"NET/IB: Got completion from peer x with status=IBV_WC_WR_FLUSH_ERR(5) opcode=x(1)",
+		 "consequence of an earlier error"},
+		{"Call to ibv_create_qp failed with error Cannot allocate memory",
+		 "create a queue"},
+		{"Call to ibv_modify_qp failed with 61 No data available",
+		 "could not be connected"},
+		{"Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401",
+		 "NVLink multicast (NVLS)"},
+		{"MNNVL (cliqueSize 8) is available but not working on this system.", "IMEX"},
+		{"socketProgress: Connection closed by remote peer gpu8<41000>",
+		 "another rank exited"},
+		{"socketPollConnect: Connect to 10.0.0.1<41000> failed : Connection refused",
+		 "could not connect to another"},
+		{"Bootstrap : no socket interface found", "no network interface"},
+		{"XML Topology has wrong version 3, 1 needed", "topology file"},
+		{"Error: network IBext not found.", "NCCL_NET names a network"},
+		{"CUDA Driver version found is 11000. Minimum requirement is 12000", "too old"},
+		{"Error: failed to extend /dev/shm/nccl-x to 4096 bytes", "no room"},
+		{"NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and [1]x:1/RoCE",
+		 "do not fit together"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(warnings) / sizeof(*warnings); i++) {
+		AUTO_STRBUF struct strbuf text = {0};
+		struct nccl_log *l;
+
+		strbuf_printf(&text, INIT("START") "node1:100:200 [0] file.cc:1 NCCL WARN %s\n",
+			      warnings[i][0]);
+		l = parsed(strbuf_str(&text));
+		assert_int_equal(l->failure_n, 1);
+		assert_non_null(
+			strstr(run_failure_find(&l->failures[0].failure)->meaning, warnings[i][1]));
+		nccl_log_free(l);
+	}
+}
+
+/* What PyTorch says in general gives way to the warning below "Last error:". */
+static void last_error(void **state)
+{
+	struct nccl_log *l = parsed(
+		"[rank0]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, "
+		"unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.29.3\n"
+		"ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+		"Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error "
+		"401 'the operation cannot be performed in the present state'.\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 1);
+	assert_int_equal(l->failures[0].line, 4);
+	assert_int_equal(l->failures[0].failure.rank, 0);
+	assert_non_null(strstr(run_failure_find(&l->failures[0].failure)->meaning, "NVLS"));
+	nccl_log_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(warnings_have_meanings),
+		cmocka_unit_test(last_error),
 		cmocka_unit_test(every_transport),
 		cmocka_unit_test(receivers_lines),
 		cmocka_unit_test(mixed_ways_are_kept),
@@ -565,6 +689,9 @@ int main(void)
 		cmocka_unit_test(failures_in_order),
 		cmocka_unit_test(failures_without_nccl),
 		cmocka_unit_test(warnings_are_no_failures),
+		cmocka_unit_test(unregistered_buffers_are_no_failures),
+		cmocka_unit_test(ends_are_seen),
+		cmocka_unit_test(the_shim_is_told_once),
 		cmocka_unit_test(notes_and_settings),
 		cmocka_unit_test(other_texts),
 		cmocka_unit_test(too_many_gpus),

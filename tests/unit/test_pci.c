@@ -2,6 +2,7 @@
 /* The PCI tree: from sysfs with links, from bare config space, and from files that make no sense.
  */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "machine/machine.h"
@@ -160,6 +161,28 @@ static void nonsense_is_a_trouble(void **state)
 	source_free(map);
 }
 
+static void names_are_found(void **state)
+{
+	static const struct {
+		int64_t vendor, device;
+		const char *name;
+	} cases[] = {
+		{0x10de, 0x2684, "NVIDIA Corporation AD102 [GeForce RTX 4090]"},
+		{0x10de, 0x0001, "NVIDIA Corporation Device 0001"},
+		{0x8086, 0x29c0, "Intel Corporation 82G33/G31/P35/P31 Express DRAM Controller"},
+		{0x0002, 0x0003, "Device 0002:0003"},
+	};
+	char name[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct pci_function f = {.vendor = fact_int(cases[i].vendor, "vendor"),
+					 .device = fact_int(cases[i].device, "device")};
+
+		assert_string_equal(pci_device_name(&f, name, sizeof(name)), cases[i].name);
+	}
+}
+
 static void no_permission_is_unknown(void **state)
 {
 	struct source *map = two_ports();
@@ -184,7 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_give_parents),       cmocka_unit_test(values_are_understood),
 		cmocka_unit_test(bridges_have_windows),     cmocka_unit_test(nonsense_is_a_trouble),
-		cmocka_unit_test(no_permission_is_unknown),
+		cmocka_unit_test(no_permission_is_unknown), cmocka_unit_test(names_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,13 +225,13 @@ static void addresses_to_listen_at(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(peer_listen("127.0.0.1:0", &fd, at), 0);
+	assert_int_equal(peer_listen("127.0.0.1:0", &peer_onehop, &fd, at), 0);
 	assert_memory_equal(at, "127.0.0.1:", 10);
 	assert_int_equal(peer_accept(fd, &p), 0);
 	close(fd);
-	assert_int_equal(peer_listen("", &fd, at), -EINVAL);
-	assert_int_equal(peer_listen("127.0.0.1:port", &fd, at), -EINVAL);
-	assert_int_equal(peer_listen("192.0.2.1:0", &fd, at),
+	assert_int_equal(peer_listen("", &peer_onehop, &fd, at), -EINVAL);
+	assert_int_equal(peer_listen("127.0.0.1:port", &peer_onehop, &fd, at), -EINVAL);
+	assert_int_equal(peer_listen("192.0.2.1:0", &peer_onehop, &fd, at),
 			 -EADDRNOTAVAIL); /* not of this host */
 }
 

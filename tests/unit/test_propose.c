@@ -304,6 +304,9 @@ static void off_is_refused_by_the_next_boot(void **state)
 		{"[boot/efi/loader/entries]\n* a.conf\n"
 		 "a.conf = options ro vfio-pci.ids=\"10de:2684\"\n",
 		 "(/boot/efi/loader/entries/a.conf)"},
+		{"[boot/loader/entries]\n* A.CONF\nA.CONF = options ro vfio-pci.ids=10de:2684\n",
+		 "(/boot/loader/entries/A.CONF)"},
+		{"[etc/cmdline.d]\n* A.CONF\nA.CONF = vfio-pci.ids=10de:2684\n", NULL},
 		{"[etc/kernelstub]\nconfiguration = {\"user\": {\"kernel_options\": [\"ro\", "
 		 "\"vfio-pci.ids=10de:2684\"]}}\n",
 		 "(/etc/kernelstub/configuration)"},

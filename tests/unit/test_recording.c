@@ -216,12 +216,16 @@ static void identifiers_are_replaced(void **state)
 	    "root=UUID=3f0a1b2c-1111-2222-3333-444455556666 ip=10.1.2.3 host=box17 x=box170\n");
 	PUT("a/uuid", "GPU-3f0a1b2c-1111-2222-3333-444455556666\n");
 	PUT("a/gid", "fe80:0000:0000:0000:0e42:a1ff:fe12:3456\n");
+	PUT("a/subnet", "fe80:0000:0000:0007:0e42:a1ff:fe12:3456\n");
 	PUT("a/mapped", "0000:0000:0000:0000:0000:ffff:0a01:0203\n");
+	PUT("a/near", "0000:0000:0000:0000:0000:ffff:0a01:0204\n");
+	PUT("a/rail", "0000:0000:0000:0000:0000:ffff:0a01:0303\n");
+	PUT("a/local", "0000:0000:0000:0000:0000:ffff:a9fe:0303\n");
 	PUT("a/unset", "0000:0000:0000:0000\n");
 	PUT("a/guid", "0c42:a103:0012:3456\n");
 	PUT("a/mac", "link 0c:42:a1:12:34:56 up\n");
 	PUT("a/version", "95.02.26.40 0000:41:00.0 pci0000:40\n");
-	PUT("environment.txt", "HOME=/home/alice\nNCCL_COMM_ID=10.1.2.3:99\n");
+	PUT("environment.txt", "HOME=/home/alice\nNCCL_COMM_ID=10.1.2.3:99\nV=94.02.26.48\n");
 	PUT("home/alice/.nccl.conf", "NCCL_DEBUG=INFO\n");
 	PUT("proc/modules", "nvidia 1 0 - Live 0xffffffffc080c000 (OE)\n");
 	PUT("a/ones", "0xffffffffffffffff ffffffffc080c0001 fffffffc080c000\n");
@@ -238,12 +242,17 @@ static void identifiers_are_replaced(void **state)
 	      "root=UUID=00000000-0000-0000-0000-000000000001 ip=192.0.2.1 host=host x=box170");
 	GIVES("a/uuid", "GPU-00000000-0000-0000-0000-000000000001");
 	GIVES("a/gid", "fe80:0000:0000:0000:0000:0000:0000:0001");
-	GIVES("a/mapped", "0000:0000:0000:0000:0000:ffff:0000:0002");
+	GIVES("a/subnet", "fe80:0000:0000:0003:0000:0000:0000:0006");
+	/* The same address and the same network as in environment.txt below, whatever the form. */
+	GIVES("a/mapped", "0000:0000:0000:0000:0000:ffff:c000:0201");
+	GIVES("a/near", "0000:0000:0000:0000:0000:ffff:c000:0202");
+	GIVES("a/rail", "0000:0000:0000:0000:0000:ffff:c612:0203");
+	GIVES("a/local", "0000:0000:0000:0000:0000:ffff:a9fe:0002");
 	GIVES("a/unset", "0000:0000:0000:0000");
 	GIVES("a/guid", "0000:0000:0000:0001");
 	GIVES("a/mac", "link 02:00:00:00:00:01 up");
 	GIVES("a/version", "95.02.26.40 0000:41:00.0 pci0000:40");
-	GIVES("environment.txt", "HOME=/home/user1\nNCCL_COMM_ID=192.0.2.1:99");
+	GIVES("environment.txt", "HOME=/home/user1\nNCCL_COMM_ID=192.0.2.1:99\nV=94.02.26.48");
 	GIVES("proc/modules", "nvidia 1 0 - Live 0x0000000000000000 (OE)");
 	GIVES("a/ones", "0xffffffffffffffff ffffffffc080c0001 fffffffc080c000");
 	GIVES("a/trace", "RIP: [<0000000000000000>] at 0x0000000000000000.");

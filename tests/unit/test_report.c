@@ -432,7 +432,7 @@ static void no_gpu_shows_the_platform(void **state)
 	m->pci_listed = fact_int(1, "test");
 	text = check_text(m, false);
 	assert_has(text, "no NVIDIA GPU");
-	assert_has(text, "PCI:    1 functions, 1 of them bridges\n");
+	assert_has(text, "PCI:    1 function, 1 of them a bridge\n");
 	assert_has(text, "ACS:    1 of 1 bridges support it; redirecting (ACSCtl): none\n");
 }
 
@@ -615,7 +615,12 @@ static const char *origin_of(const json_t *json, size_t gpu, const char *state, 
 	json_int_t n = json_integer_value(json_object_get(gpu_of(json, gpu), "facts"));
 	json_t *origins = json_array_get(json_object_get(json, "facts"), (size_t)n);
 
-	return json_string_value(json_object_get(json_object_get(origins, state), fact));
+	const json_t *source = json_object_get(json_object_get(origins, state), fact);
+	const json_t *sources = json_object_get(json, "sources");
+
+	return source ? json_string_value(
+				json_array_get(sources, (size_t)json_integer_value(source)))
+		      : NULL;
 }
 
 /* Unknown is not there, and its reason is; it is never 0. */

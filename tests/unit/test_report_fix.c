@@ -80,8 +80,7 @@ static const struct step every_kind[] = {
 	{.kind = STEP_REGISTER,
 	 .target = "0000:22:00.0",
 	 .at = "ACS+6",
-	 .old = BYTES("001d"),
-	 .new = BYTES("0011"),
+	 .value = {0x001d, 0x0011},
 	 .mask = 0x2c,
 	 .what = "clear ACS redirection at port 0000:22:00.0",
 	 .why = TEXTS("packets then go straight across"),
@@ -91,8 +90,7 @@ static const struct step every_kind[] = {
 	{.kind = STEP_BAR_SIZE,
 	 .target = "0000:41:00.0",
 	 .at = "1",
-	 .old = BYTES("256"),
-	 .new = BYTES("32768"),
+	 .value = {256, 32768},
 	 .what = "enlarge BAR1 of 0000:41:00.0",
 	 .why = TEXTS("BAR1 then covers the memory"),
 	 .rules = TEXTS("bar1-small")},
@@ -171,7 +169,7 @@ static char *plan_text(struct plan_report r)
 static void steps_are_told_in_order(void **state)
 {
 	static const char *const order[] = {
-		"Plan: 7 changes and 1 thing to do yourself, reboot needed. Nothing has been changed yet.",
+		"Plan: 7 changes (reboot needed) and 1 thing to do yourself. Nothing has been changed yet.",
 		"1. ",
 		"Clear ACS redirection at port 0000:22:00.0",
 		"[acs-redirect]",
@@ -695,12 +693,18 @@ static void a_trial_is_told(void **state)
 static void a_plan_with_a_trial(void **state)
 {
 	struct plan *p = plan_of_every_kind();
-	AUTO_FREE char *with = NULL, *without = NULL;
+	AUTO_FREE char *with = NULL, *without = NULL, *unseen = NULL, *by_hand = NULL;
 
 	(void)state;
 	p->no_trial = "grubenv is on btrfs";
 	without = plan_text((struct plan_report){.plan = p});
 	assert_has(without, "no trial boot: grubenv is on btrfs");
+	p->trial_unseen = true; /* root may find that there can be one */
+	unseen = plan_text((struct plan_report){.plan = p});
+	assert_order(unseen, (const char *const[]){"whether a trial boot is possible is unknown",
+						   "sudo onehop fix shows it", NULL});
+	assert_lacks(unseen, "no trial boot");
+	assert_lacks(unseen, "permanent from the next boot on");
 	p->no_trial = NULL;
 	p->on_confirm = p->steps;
 	p->on_confirm_n = p->step_n;
@@ -708,7 +712,13 @@ static void a_plan_with_a_trial(void **state)
 	with = plan_text((struct plan_report){.plan = p});
 	assert_has(with, "; the next boot tries the kernel");
 	assert_has(with, "The next boot tries the kernel parameters.");
+	assert_has(with, "automatically");
 	assert_has(with, "Without confirmation the boot after it uses the old parameters.");
+	p->unconfirmed = "systemd does not run here";
+	by_hand = plan_text((struct plan_report){.plan = p});
+	assert_lacks(by_hand, "automatically");
+	assert_order(by_hand, (const char *const[]){"no systemd unit can do it",
+						    "(systemd does not run here)", NULL});
 	plan_free(p);
 }
 

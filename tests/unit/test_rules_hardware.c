@@ -858,7 +858,7 @@ static const struct twin {
 	{"acs-root-port", workstation, acs_root_ports_of_hangs,
 	 "NCCL has hung until they were cleared"},
 	{"uplink-shared", switch_machine, all_gns, "GPU0, GPU1 share this uplink"},
-	{"iommu-translating", workstation, translating, "translates addresses from GPU0, GPU1"},
+	{"iommu-translating", workstation, translating, "translates the addresses of GPU0, GPU1"},
 	{"iommu-parameters", workstation, intel_words_on_amd, "AMD processor"},
 	{"iommu-parameters", workstation, pt_for_nothing, "found no IOMMU"},
 	{"iommu-parameters", workstation, pt_and_off, "disabled"},

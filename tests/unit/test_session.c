@@ -412,9 +412,57 @@ static int remove_home(void **state)
 	return rmdir(path.text) == 0 && rmdir(state_home) == 0 ? 0 : -1;
 }
 
+/* ---- how far a run is ---- */
+
+static void assert_pace(double total, double left, double elapsed_s, const char *text)
+{
+	const struct session_pace p = {0, total, left};
+	AUTO_STRBUF struct strbuf b = {0};
+
+	session_pace_text(&p, elapsed_s, &b);
+	assert_string_equal(strbuf_str(&b), text);
+}
+
+static void progress_has_percent_and_time_left(void **state)
+{
+	(void)state;
+	assert_pace(0, 0, 5, "");
+	assert_pace(8, 8, 5, ": 0 %"); /* nothing is done, so nothing tells how fast */
+	assert_pace(8, 6, 0.5, ": 25 %");
+	assert_pace(8, 6, 4, ": 25 %, about 12 s left");
+	assert_pace(8, 1, 0.7 + 0.7 * 9, ": 87 %, about 1 s left");
+	assert_pace(100, 50, 240, ": 50 %, about 4 min left");
+	assert_pace(100, 50, 7200, ": 50 %, about 2 h left");
+	assert_pace(100, 0, 7200, ": 100 %");
+}
+
+static void keep_text(void *context, enum session_word w, const char *text)
+{
+	assert_int_equal(w, SESSION_RUNS);
+	snprintf(context, 64, "%s", text);
+}
+
+/* The work that is left shrinks; where it grows, the next part of the run has begun. */
+static void another_part_starts_at_nothing(void **state)
+{
+	char text[64];
+	const struct session_ear ear = {text, keep_text};
+	struct session_pace pace = {0};
+
+	(void)state;
+	session_tell_left(&ear, &pace, 4, "pair %d", 1);
+	assert_string_equal(text, "pair 1: 0 %");
+	session_tell_left(&ear, &pace, 1, "pair %d", 4);
+	assert_memory_equal(text, "pair 4: 75 %", strlen("pair 4: 75 %"));
+	session_tell_left(&ear, &pace, 2, "all");
+	assert_string_equal(text, "all: 0 %");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(progress_has_percent_and_time_left),
+		cmocka_unit_test(another_part_starts_at_nothing),
 		cmocka_unit_test(compressible_memory_is_refused),
 		cmocka_unit_test(unknown_edits_are_refused),
 		cmocka_unit_test(invisible_faults_are_refused),

@@ -10,6 +10,7 @@
 #include "base/source.h"
 #include "build_machine.h"
 #include "ingest/observe.h"
+#include "kernels/typed.h"
 #include "recording/recording.h"
 
 #include <errno.h>
@@ -46,9 +47,10 @@ static struct machine *read_machine(const char *name, const char *observed)
 	return m;
 }
 
-static void run(struct simulate_session *s, const struct machine *m, const struct nccl_choice *o)
+static void run(struct simulate_session *s, const struct machine *m,
+		const struct collective_choice *o)
 {
-	struct nccl_choice choice = *o;
+	struct collective_choice choice = *o;
 
 	choice.engine = ENGINE_ONEHOP;
 	choice.one_place = choice.simulate = true;
@@ -96,7 +98,7 @@ static void compare_h200(const char *what, const struct measured *rows, size_t n
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct measured *row = &rows[i];
-		const struct nccl_choice o = {.graph = 1, .max = "512M", .p2p_off = true};
+		const struct collective_choice o = {.graph = 1, .max = "512M", .p2p_off = true};
 		struct machine *m = read_machine(row->n == 2 ? "h200x2" : "h200x4", NULL);
 		struct simulate_session s;
 		char name[64];
@@ -248,7 +250,7 @@ static void nccl_on_8_rtx_4090(void **state)
 {
 	/* Largest at 512 KiB: -20.1 % after, -19.9 % before. */
 	static const double none[25], at_512k[25] = {[16] = -0.201};
-	const struct nccl_choice o = {.against = 1};
+	const struct collective_choice o = {.against = 1};
 	struct machine *before = read_machine("rtx4090x8-before", NULL);
 	struct machine *after =
 		read_machine("rtx4090x8-after", CASE "p2pBandwidthLatencyTest-after.txt");
@@ -318,7 +320,7 @@ static struct simulation random_simulation(const struct paths *p)
 		.nccl = true,
 		.plan = {.engine = ENGINE_ONEHOP,
 			 .op = (enum nccl_op)next_random(NCCL_SEND_RECV),
-			 .type = (enum element_type)next_random(ELEMENT_TYPE_N),
+			 .type = (enum element_type)next_random(TYPED_TYPE_N),
 			 .root = (int)next_random(p->device_n),
 			 .min_bytes = 1 + next_random(4096),
 			 .max_bytes = 1ul << 30,
@@ -362,7 +364,7 @@ static void every_plan_takes_time(void **state)
 		size_t n;
 
 		run_rows(&s, &rows, &n);
-		assert_int_equal(n, nccl_plan_sizes(&s.plan, s.plan.max_bytes));
+		assert_int_equal(n, collective_plan_sizes(&s.plan, s.plan.max_bytes));
 		for (size_t k = 0; k < n; k++) {
 			assert_true(isfinite(rows[k].own.time_us) && rows[k].own.time_us > 0);
 			assert_true(rows[k].own.time_us == rows[k].us[rows[k].choice.algorithm]);

@@ -466,9 +466,9 @@ static void counts_in_the_log(void **state)
 	world_open(&w, &keepers[0], "ro");
 	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-		AUTO_FREE char *text = rig_get(&w.rig, log);
+		AUTO_FREE char *text = rig_get(&w.rig, log), *plain = rig_unchained(text);
 		AUTO_FREE char *more = xprintf("%s{\"step\": 0, \"mark\": \"undo-started\"%s}\n",
-					       text, lines[i].keep);
+					       plain, lines[i].keep);
 		struct journal_entry *entries;
 		size_t n;
 

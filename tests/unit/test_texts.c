@@ -589,6 +589,207 @@ static void variable_of_two_values(void **state)
 	machine_free(m);
 }
 
+/* What two texts disagree about is named as their tools name it, not as onehop stores it. */
+static void disagreements_in_words(void **state)
+{
+	static const char first[] = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+	static const char second[] = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n";
+	static const char third[] = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n";
+	static const char fourth[] = "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n";
+	const char *const nvlinks[] = {first, second}, *const levels[] = {third, fourth};
+	struct machine *m = machine_of(nvlinks, 2);
+
+	(void)state;
+	assert_string_equal(m->troubles[0].what,
+			    "disagree about NVLink between GPU0 and GPU1: 'NV4' and 'NV2'");
+	machine_free(m);
+	m = machine_of(levels, 2);
+	assert_string_equal(m->troubles[0].what,
+			    "disagree about the distance between GPU0 and GPU1: 'PIX' and 'SYS'");
+	machine_free(m);
+}
+
+/* An idle GPU's link is slower than a busy one's: that is no contradiction, and neither value counts. */
+static void values_of_two_moments(void **state)
+{
+	static const char format[] = "GPU 00000000:01:00.0\n"
+				     "    Performance State                     : %s\n"
+				     "    BAR1 Memory Usage\n"
+				     "        Total                             : 256 MiB\n";
+	char busy[256], idle[256];
+	const char *const texts[] = {busy, idle};
+	struct machine *m;
+
+	(void)state;
+	snprintf(busy, sizeof(busy), format, "P0");
+	snprintf(idle, sizeof(idle), format, "P8");
+	m = machine_of(texts, 2);
+	assert_int_equal(m->trouble_n, 0);
+	assert_true(fact_is(m->gpus[0].bar1_bytes, 256LL << 20));
+	assert_true(fact_unknown(m->gpus[0].performance_state));
+	machine_free(m);
+}
+
+/* The version that NCCL prints even without a log is no log, and nothing that could not be read. */
+static void version_of_nccl_alone(void **state)
+{
+	struct machine *m = machine_of_one("NCCL version 2.10.3+cuda11.3\n\n"
+					   "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
+/* ---- RDMA tools ---- */
+
+static const struct rdma_device *nic_named(const struct machine *m, const char *name)
+{
+	for (size_t i = 0; i < m->rdma_n; i++)
+		if (strcmp(m->rdma[i].name, name) == 0)
+			return &m->rdma[i];
+	return NULL;
+}
+
+#define IBSTAT                                                                                     \
+	"CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n"   \
+	"\tNode GUID: 0xa088c20300e1a258\n\tPort 1:\n\t\tState: Active\n"                          \
+	"\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"                  \
+	"CA 'mlx5_1'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Down\n"                             \
+	"\t\tPhysical state: Disabled\n\t\tRate: 10\n\t\tLink layer: InfiniBand\n"
+
+/* Each tool states a part, and one that asks for all NICs is not told from one that asks for some. */
+static void rdma_tools(void **state)
+{
+	struct machine *m = machine_of_one(
+		"$ ibstat\n" IBSTAT "ibpanic: [22] main: stat of IB device 'mlx5_8' failed\n"
+		"$ ibdev2netdev -v\n0000:18:00.0 mlx5_0 (MT4129 - MCX75310AAS-NEAT ) fw 28.39.1002 "
+		"port 1 (ACTIVE) ==> ib0 (Up)\n$ rdma link\n"
+		"link mlx5_1/1 state DOWN physical_state DISABLED\n$ ofed_info -s\n"
+		"MLNX_OFED_LINUX-24.10-0.7.0.0:\n");
+	const struct rdma_device *up = nic_named(m, "mlx5_0"), *down = nic_named(m, "mlx5_1");
+
+	(void)state;
+	assert_int_equal(m->rdma_n, 2);
+	assert_true(fact_unknown(m->rdma_listed));
+	assert_string_equal(up->ports[0].state.value, "ACTIVE");
+	assert_true(fact_is(up->ports[0].rate_mbps, 400000));
+	assert_int_equal(up->pci->address.bus, 0x18);
+	assert_string_equal(down->ports[0].phys_state.value, "Disabled");
+	assert_true(fact_unknown(down->firmware));
+	assert_string_equal(m->peermem.ofed.value, "MLNX_OFED_LINUX-24.10-0.7.0.0");
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
+#define LSCPU                                                                                      \
+	"CPU(s):                  64\n  On-line CPU(s) list:   0-63\n"                             \
+	"Vendor ID:               AuthenticAMD\n  Model name:            AMD EPYC 7302\n"          \
+	"    CPU family:          23\n    Model:               49\n    Socket(s):           2\n"
+
+static void cpu_lines(void **state)
+{
+	struct machine *bare = machine_of_one(LSCPU "    Flags:               fpu vme\n"),
+		       *guest = machine_of_one(
+			       LSCPU "Virtualization features:\n  Hypervisor vendor:     KVM\n"),
+		       *cut = machine_of_one(LSCPU),
+		       *other = machine_of_one("Model name: a bicycle\nVendor ID: 7\n"),
+		       *two = machine_of_one(LSCPU "$ lscpu\nSocket(s): 1\nCPU(s): 64\n");
+
+	(void)state;
+	assert_fact(bare->cpu.family, 23, "a:3");
+	assert_true(fact_is(bare->cpu.model, 49));
+	assert_true(fact_is(bare->cpu.sockets, 2));
+	assert_true(fact_is(bare->cpu.vendor, CPU_AMD));
+	assert_string_equal(bare->cpu.name.value, "AMD EPYC 7302");
+	assert_true(fact_absent(bare->kernel.hypervisor));
+	assert_string_equal(guest->kernel.hypervisor.value, "kvm");
+	assert_true(fact_unknown(cut->kernel.hypervisor));
+	assert_int_equal(other->text_part_n, 1);
+	assert_null(other->text_parts[0].name);
+	assert_true(fact_unknown(two->cpu.sockets));
+	assert_int_equal(two->trouble_n, 1);
+	machine_free(bare);
+	machine_free(guest);
+	machine_free(cut);
+	machine_free(other);
+	machine_free(two);
+}
+
+/* What vLLM found is a checked copy: of each ordered pair, and only of those that it names. */
+static void vllm_cache(void **state)
+{
+	struct machine *m =
+		machine_of_one("$ cat gpu_p2p_access_cache_for_0,1.json\n{\n    \"0->0\": true,\n"
+			       "    \"0->1\": true,\n    \"1->0\": false\n}\n");
+	struct machine *line = machine_of_one("{\"0->1\": true, \"1->0\": true}\n");
+	struct machine *other = machine_of_one("{\"a->b\": true, \"1-0\": true}\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_int_equal(m->observed_n, 2);
+	assert_int_equal(m->observed[0].kind, OBSERVED_PEER_COPY);
+	assert_true(m->observed[0].ok);
+	assert_string_equal(m->observed[0].from, "a:4");
+	assert_false(m->observed[1].ok);
+	assert_int_equal(m->observed[1].initiator, 1);
+	assert_int_equal(line->observed_n, 2);
+	assert_int_equal(other->observed_n, 0);
+	machine_free(m);
+	machine_free(line);
+	machine_free(other);
+}
+
+static void ibstatus_lines(void **state)
+{
+	struct machine *m = machine_of_one(
+		"Infiniband device 'mlx5_0' port 1 status:\n"
+		"\tdefault gid:\t fe80:0000:0000:0000:a088:c203:00e1:a258\n\tbase lid:\t 0x1\n"
+		"\tstate:\t\t 4: ACTIVE\n\tphys state:\t 5: LinkUp\n"
+		"\trate:\t\t 200 Gb/sec (4X HDR)\n\tlink_layer:\t InfiniBand\n\n"
+		"Infiniband device 'mlx5_1' port 1 status:\n\tstate:\t\t 1: DOWN\n");
+
+	(void)state;
+	assert_int_equal(m->rdma_n, 2);
+	assert_true(fact_is(m->rdma[0].ports[0].rate_mbps, 200000));
+	assert_string_equal(m->rdma[1].ports[0].state.value, "DOWN");
+	machine_free(m);
+}
+
+#define GIDS                                                                                       \
+	"DEV     PORT    INDEX   GID        IPv4    VER     DEV\n"                                 \
+	"---     ----    -----   ---        ----    ---     ---\n"                                 \
+	"mlx5_2  1       0       fe80:0000:0000:0000:ee0d:9aff:fe2b:c4ce        v1      eth2\n"    \
+	"mlx5_2  1       3       0000:0000:0000:0000:0000:ffff:0a01:0203 10.1.2.3 v2      eth2\n"
+
+/* A table that is cut shows what it has, and not what the port lacks. */
+static void gid_tables(void **state)
+{
+	static const char devinfo[] =
+		"hca_id:\tmlx5_2\n\tvendor_part_id:\t\t\t4123\n\t\tport:\t1\n"
+		"\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tactive_width:\t\t4X (2)\n"
+		"\t\t\tactive_speed:\t\t25.0 Gbps (32)\n\t\t\tlink_layer:\t\tEthernet\n"
+		"\t\t\tGID[  3]:\t\t::ffff:10.1.2.3, RoCE v2\n";
+	struct machine *whole = machine_of_one(GIDS "n_gids_found=2\n"),
+		       *cut = machine_of_one(GIDS), *of = machine_of_one(devinfo);
+	const struct rdma_port *p = &whole->rdma[0].ports[0], *v = &of->rdma[0].ports[0];
+
+	(void)state;
+	assert_true(fact_is(p->gids_listed, 1));
+	assert_int_equal(p->gid_n, 2);
+	assert_int_equal(rdma_routed_gid(p)->index, 3);
+	assert_true(fact_unknown(cut->rdma[0].ports[0].gids_listed));
+	assert_int_equal(cut->rdma[0].ports[0].gid_n, 2);
+	assert_true(fact_unknown(v->gids_listed));
+	assert_true(fact_is(v->rate_mbps, 100000));
+	assert_string_equal(v->gids[0].gid.value, p->gids[1].gid.value);
+	assert_string_equal(of->rdma[0].hca_type.value, "MT4123");
+	machine_free(whole);
+	machine_free(cut);
+	machine_free(of);
+}
+
 /* ---- less text, fewer facts ---- */
 
 static size_t known_facts(const struct machine *m)
@@ -912,8 +1113,8 @@ static void several_machines(void **state)
 	assert_int_equal(choose(one, ARRAY_LEN(one), NULL), 0);
 	assert_int_equal(choose(one, ARRAY_LEN(one), "gpu7"), 0);
 	assert_int_equal(choose(two, ARRAY_LEN(two), NULL), -EXDEV);
-	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:1), gpu8 (b:2); give "
-				       "the outputs of one");
+	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:1), gpu8 (b:2); "
+				       "choose one with --host NAME");
 	assert_int_equal(choose(two, ARRAY_LEN(two), "gpu9"), -EINVAL);
 	assert_string_equal(err_msg(),
 			    "no text is of host gpu9; they are of gpu7 (a:1), gpu8 (b:2)");
@@ -1457,6 +1658,14 @@ int main(void)
 		cmocka_unit_test(two_texts),
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(variable_of_two_values),
+		cmocka_unit_test(version_of_nccl_alone),
+		cmocka_unit_test(rdma_tools),
+		cmocka_unit_test(cpu_lines),
+		cmocka_unit_test(vllm_cache),
+		cmocka_unit_test(ibstatus_lines),
+		cmocka_unit_test(gid_tables),
+		cmocka_unit_test(disagreements_in_words),
+		cmocka_unit_test(values_of_two_moments),
 		cmocka_unit_test(cut_texts),
 		cmocka_unit_test(lost_lines),
 		cmocka_unit_test(lost_gpu_and_table),

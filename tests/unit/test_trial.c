@@ -557,6 +557,7 @@ static void make_plan(struct rig *g, enum trial_wish trial, bool confirms, const
 					 .target = word,
 					 .rules = TEXTS("iommu-translating"),
 					 .reason = TEXTS("addresses pass"),
+					 .cost = TEXTS("less is kept apart"),
 					 .lifetime = CHANGE_KEPT};
 	const struct change option = {.kind = CHANGE_MODULE_OPTION,
 				      .target = "nvidia-uvm",
@@ -638,6 +639,8 @@ static void the_plan_is_a_trial(void **state)
 	assert_non_null(
 		strstr(s->new.data, "ExecStart=/usr/bin/onehop fix --confirm --when-healthy\n"));
 	assert_non_null(strstr(s->new.data, "Type=exec\n"));
+	/* It does not fail once the package is removed. */
+	assert_non_null(strstr(s->new.data, "ConditionFileIsExecutable=/usr/bin/onehop\n"));
 	/* What is no kernel parameter is done at once. */
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, "etc/modprobe.d/onehop.conf");
 	assert_true(s && !s->trial);
@@ -1183,6 +1186,36 @@ static char *install_kernel(struct rig *g)
 	return rig_get(g, SINCE);
 }
 
+/* It is written without the parameters, so it has neither their reason nor their cost. */
+static void the_line_before_the_trial(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	const struct step *s;
+
+	plan_trial(g, &p);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_OPTIONS, RIG_LINE);
+	assert_non_null(s);
+	assert_null(strstr(s->new.data, "iommu=pt"));
+	assert_int_equal(s->why.n, 0);
+	assert_int_equal(s->cost.n, 0);
+	for (size_t i = 0; i < p.plan->note_n; i++)
+		assert_null(strstr(p.plan->notes[i], "later kernels get the parameters"));
+}
+
+/* Without systemd no unit confirms; with it one does. */
+static void nobody_confirms(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned with, without;
+
+	plan_trial(g, &with);
+	assert_null(with.plan->unconfirmed);
+	assert_int_equal(renameat(g->host.root_fd, "etc/systemd", g->host.root_fd, "etc/other"), 0);
+	plan_trial(g, &without);
+	assert_string_equal(without.plan->unconfirmed, "there is no systemd here");
+}
+
 /* During the trial boot a kernel comes: it does not get what is for one boot. */
 static void kernel_install_has_no_line(void **state)
 {
@@ -1284,6 +1317,30 @@ static void line_of_trial_goes(void **state)
 	assert_boots(g, KEPT);
 	undo(g);
 	assert_boots(g, "");
+}
+
+/* Copies of the steps that a confirmation adds have a checksum too. */
+static void confirmed_copies_have_sums(void **state)
+{
+	struct rig *g = *state;
+	struct journal_entry *entries;
+	size_t n, with = 0;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(n, 1);
+	for (size_t i = 0; i < entries[0].plan->step_n; i++) {
+		const struct step *s = &entries[0].plan->steps[i];
+
+		if (!step_has_content(s) || !s->new.data || s->kind == STEP_GENERATED)
+			continue;
+		assert_non_null(s->new_sha256);
+		with += !s->trial;
+	}
+	assert_true(with > 0);
+	journal_free(entries, n);
 }
 
 static void confirmed(void **state)
@@ -1410,6 +1467,47 @@ static void an_earlier_fix_stays_meanwhile(void **state)
 	undo(g);
 	assert_tree(g, old);
 	assert_boots(g, "");
+}
+
+/* The unit as earlier releases wrote it. */
+static void drop_condition(struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		struct bytes *new = &p->steps[i].new;
+		char *at = new->data ? strstr(new->data, "ConditionFileIsExecutable=") : NULL;
+		size_t length;
+
+		if (!at)
+			continue;
+		length = strcspn(at, "\n") + 1;
+		memmove(at, at + length, strlen(at + length) + 1);
+		new->size -= length;
+	}
+}
+
+static void units_of_earlier_releases(void **state)
+{
+	struct rig *g = *state;
+
+	for (int confirms = 0; confirms < 2; confirms++) {
+		AUTO_FREE char *old = tree(g);
+		AUTO_FREE char *unit = NULL;
+		AUTO_PLANNED struct planned p;
+
+		plan_trial(g, &p);
+		drop_condition(p.plan);
+		apply_planned(g, p.plan);
+		unit = rig_get(g, UNIT);
+		assert_non_null(strstr(unit, "ExecStart="));
+		assert_null(strstr(unit, "ConditionFileIsExecutable="));
+		if (confirms) {
+			free(boot(g));
+			assert_confirms(g);
+			assert_false(rig_exists(g, UNIT));
+		}
+		undo(g);
+		assert_tree(g, old);
+	}
 }
 
 /* The trial boot hangs: the disk is in another machine, or a rescue system runs. */
@@ -2065,11 +2163,13 @@ int main(void)
 		TEST(words_in_the_entry),
 		TEST(ubuntu),
 		TEST(confirmed),
+		TEST(confirmed_copies_have_sums),
 		TEST(not_confirmed),
 		TEST(undone_before_its_boot),
 		TEST(undone_in_its_boot),
 		TEST(no_other_fix_meanwhile),
 		TEST(an_earlier_fix_stays_meanwhile),
+		TEST(units_of_earlier_releases),
 		TEST(undone_from_outside),
 		TEST(undone_from_outside_before_its_boot),
 		TEST(a_boot_past_the_loader),
@@ -2095,17 +2195,21 @@ int main(void)
 		LOADER(the_entry_is_torn),
 		LOADER(the_partition_is_not_mounted),
 		LOADER(a_kernel_comes_meanwhile),
+		NO_LINE(the_line_before_the_trial),
 		NO_LINE(kernel_install_has_no_line),
+		LOADER(nobody_confirms),
 		NO_LINE(an_entry_has_the_trials_words),
 		NO_LINE(an_entry_of_the_trial_is_confirmed),
 		NO_LINE(a_persons_panic_stays),
 		NO_LINE(line_of_trial_goes),
 		LOADER(displays),
 		LOADER(confirmed),
+		LOADER(confirmed_copies_have_sums),
 		LOADER(not_confirmed),
 		LOADER(undone_before_its_boot),
 		LOADER(undone_in_its_boot),
 		LOADER(no_other_fix_meanwhile),
+		LOADER(units_of_earlier_releases),
 		LOADER(undone_from_outside),
 		LOADER(a_boot_past_the_loader),
 		LOADER(the_loader_has_not_cleared_it),

@@ -64,6 +64,9 @@ SAME_SIZE(send_wr);
 SAME_PLACE(send_wr, imm_data);
 SAME_PLACE_AS(send_wr, rdma.remote_addr, wr.rdma.remote_addr);
 SAME_PLACE_AS(send_wr, rdma.rkey, wr.rdma.rkey);
+SAME_SIZE(recv_wr);
+SAME_PLACE(recv_wr, sg_list);
+SAME_PLACE(context, ops.post_recv);
 SAME_SIZE(wc);
 SAME_PLACE(wc, vendor_err);
 SAME_SIZE(async_event);
@@ -86,6 +89,8 @@ static void numbers_are_the_librarys(void **state)
 		{VERBS_QP_SQ_PSN, IBV_QP_SQ_PSN},
 		{VERBS_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_DEST_RD_ATOMIC},
 		{VERBS_QP_DEST_QPN, IBV_QP_DEST_QPN},
+		{VERBS_WR_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM},
+		{VERBS_WR_SEND, IBV_WR_SEND},
 		{VERBS_WR_READ, IBV_WR_RDMA_READ},
 		{VERBS_SIGNALED, IBV_SEND_SIGNALED},
 		{VERBS_INLINE, IBV_SEND_INLINE},
@@ -165,7 +170,7 @@ static struct loopback_job *job_of(enum region_way way)
 static void run(const char *plan, const struct loopback_job *j, struct loopback_result *ret)
 {
 	setenv("VERBS_STANDIN", plan, 1);
-	loopback_run(&verbs, j, ret);
+	loopback_run(&verbs, NULL, j, ret);
 	if (live() != 0)
 		fail_msg("%s: %d objects are left", plan, live());
 }
@@ -183,7 +188,8 @@ static void all_is_right(void **state)
 		assert_int_equal(r.window, j->window);
 		for (int m = 0; m < RDMA_MEASURE_N; m++) {
 			const struct rdma_cell *c = &r.cells[m];
-			bool watched = m == RDMA_LATENCY_WRITE && way != REGION_HOST;
+			bool watched =
+				rdma_is_round_trip((enum rdma_measure)m) && way != REGION_HOST;
 
 			assert_int_equal(c->done, !watched);
 			if (watched)
@@ -197,6 +203,38 @@ static void all_is_right(void **state)
 		}
 		assert_int_equal(r.cells[RDMA_WRITE].checked_bytes, 2 * j->window);
 		assert_int_equal(r.cells[RDMA_BOTH].checked_bytes, 4 * j->window);
+		free(j);
+	}
+}
+
+/* What comes back is compared with what was sent, in each kind of round trip. */
+static void a_round_trip_with_wrong_data_is_found(void **state)
+{
+	(void)state;
+	for (int m = RDMA_LATENCY_WRITE; m < RDMA_LATENCY_READ; m++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		struct loopback_result r;
+
+		j->measures = 1u << m;
+		run("write-flip", j, &r);
+		if (r.cells[m].failure.step != RDMA_STEP_DATA || r.cells[m].data != RDMA_DATA_WRONG)
+			fail_msg("%d: %s", m, r.cells[m].failure.text);
+		free(j);
+	}
+}
+
+/* Receive requests that the error flushed come first, and are not the cause. */
+static void a_round_trip_that_fails_names_the_cause(void **state)
+{
+	(void)state;
+	for (int m = RDMA_LATENCY_WRITE; m < RDMA_LATENCY_READ; m++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		struct loopback_result r;
+
+		j->measures = 1u << m;
+		run("status=12", j, &r);
+		assert_int_equal(r.cells[m].failure.step, RDMA_STEP_COMPLETION);
+		assert_int_equal(r.cells[m].failure.code, VERBS_WC_RETRY_EXC);
 		free(j);
 	}
 }
@@ -584,11 +622,35 @@ static void run_by_worker(struct rdma_worker *w, const char *device, struct loop
 	snprintf(j->device, sizeof(j->device), "%s", device);
 	if (rdma_worker_begin(w, getenv("ONEHOP"), j) < 0)
 		fail_msg("%s", err_msg());
-	rdma_worker_finish(w, ret);
+	while (!rdma_worker_finish(w, ret))
+		;
 	free(j);
 }
 
 /* What ends one process leaves the others, and the next job gets a new one. */
+/* Whatever it is worth, and what would be chosen instead. */
+static void an_address_can_be_forced(void **state)
+{
+	static const struct verbs_gid_entry table[] = {
+		{.gid.raw = {0xfe, 0x80, [15] = 1}, .gid_index = 0, .gid_type = VERBS_GID_ROCE_V2},
+		{.gid.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+		 .gid_index = 1,
+		 .gid_type = VERBS_GID_ROCE_V2},
+		{.gid_index = 2, .gid_type = VERBS_GID_ROCE_V2},
+	};
+	struct gid_choice c;
+
+	(void)state;
+	assert_true(gid_force(table, ARRAY_LEN(table), false, 0, &c));
+	assert_int_equal(c.entry.gid_index, 0);
+	assert_non_null(strstr(c.reason, "link-local"));
+	assert_non_null(strstr(c.reason, "without --gid it would be index 1"));
+	assert_true(gid_force(table, ARRAY_LEN(table), false, 1, &c));
+	assert_null(strstr(c.reason, "without"));
+	assert_false(gid_force(table, ARRAY_LEN(table), false, 2, &c));
+	assert_false(gid_force(table, ARRAY_LEN(table), false, 3, &c));
+}
+
 static void a_worker_that_dies_is_told_and_replaced(void **state)
 {
 	struct rdma_worker one = RDMA_WORKER_NONE, two = RDMA_WORKER_NONE;
@@ -622,7 +684,7 @@ static void a_worker_that_hangs_is_killed(void **state)
 	(void)state;
 	setenv("VERBS_STANDIN", "stuck", 1);
 	assert_int_equal(rdma_worker_begin(&w, getenv("ONEHOP"), j), 0);
-	rdma_worker_give_up(&w, 1, &r);
+	rdma_worker_give_up(&w, &r);
 	assert_int_equal(r.failure.code, ETIMEDOUT);
 	assert_int_equal(w.pid, 0);
 	free(j);
@@ -633,6 +695,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_the_librarys),
 		cmocka_unit_test(all_is_right),
+		cmocka_unit_test(a_round_trip_with_wrong_data_is_found),
+		cmocka_unit_test(a_round_trip_that_fails_names_the_cause),
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),
@@ -645,6 +709,7 @@ int main(void)
 		cmocka_unit_test(causes_are_whole),
 		cmocka_unit_test(payload_rates),
 		cmocka_unit_test(addresses_are_chosen_with_a_reason),
+		cmocka_unit_test(an_address_can_be_forced),
 		cmocka_unit_test(a_worker_that_dies_is_told_and_replaced),
 		cmocka_unit_test(a_worker_that_hangs_is_killed),
 	};

@@ -30,6 +30,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -42,7 +43,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { NICS_MAX = 32, MRS_MAX = 64, QPS_MAX = 256, WCS_MAX = 65536, PAGE = 4096, SLOTS = 65536 };
+enum {
+	NICS_MAX = 32,
+	MRS_MAX = 64,
+	QPS_MAX = 256,
+	WCS_MAX = 65536,
+	PAGE = 4096,
+	SLOTS = 65536,
+	RECEIVES_MAX = 64
+};
 
 #define SHIFT (2ul << 20)
 #define TAIL  64
@@ -71,6 +80,9 @@ struct pd {
 
 struct queue {
 	struct verbs_qp qp;
+	struct verbs_sge receives[RECEIVES_MAX]; /* posted, in order */
+	uint64_t receive_ids[RECEIVES_MAX];
+	size_t receive_n;
 	int state;
 	uint32_t peer; /* its number */
 	int far;       /* connection to the peer's process; -1: it is in this one */
@@ -87,10 +99,13 @@ static struct nic nics[NICS_MAX];
 static struct region regions[MRS_MAX];
 static struct queue *queues[QPS_MAX];
 static char plan[512];
-static int live, written_n;
+static int live;
+static atomic_int written_n;
 static unsigned slot; /* of this process; 0: it does not serve yet */
 /* Registered memory is used by the threads that serve other processes too. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Receive requests and completions too; taken within the other. */
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* How many objects are there that were not given back. */
 EXPORT int verbs_standin_live(void);
@@ -163,6 +178,7 @@ EXPORT void ibv_free_device_list(struct verbs_device **list)
 
 static int poll_cq(struct verbs_cq *cq, int n, struct verbs_wc *wc);
 static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad);
+static int post_recv(struct verbs_qp *qp, struct verbs_recv_wr *wr, struct verbs_recv_wr **bad);
 
 EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d);
 EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d)
@@ -177,6 +193,7 @@ EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d)
 	}
 	c->ops.poll_cq = poll_cq;
 	c->ops.post_send = post_send;
+	c->ops.post_recv = post_recv;
 	c->async_fd = events[0];
 	c->cmd_fd = events[1];
 	live++;
@@ -547,12 +564,23 @@ static void put_stale(struct region *r, uint64_t offset, const char *from, uint6
 	memcpy(r->at + offset, r->shadow + offset, n);
 }
 
+/* In one piece: who waits for the last byte sees no other data. */
+static void put_flipped(char *to, const char *from, uint64_t n)
+{
+	char *copy = malloc(n);
+
+	memcpy(copy, from, n);
+	copy[n / 2] ^= 4;
+	memcpy(to, copy, n);
+	free(copy);
+}
+
 static void put(const struct verbs_context *c, bool read, struct region *r, uint64_t offset,
 		const char *from, uint64_t n)
 {
 	char *to = r->at + offset;
+	int number = ++written_n;
 
-	written_n++;
 	if (has_data_fault(c, read, "lost"))
 		return;
 	if (has_data_fault(c, read, "zeros")) {
@@ -567,27 +595,70 @@ static void put(const struct verbs_context *c, bool read, struct region *r, uint
 	} else if (has_data_fault(c, read, "unflushed")) {
 		memcpy(r->shadow + offset, from, n);
 		memset(r->waits + offset, 1, n);
+	} else if (has_data_fault(c, read, "flip") && number % 16 == 7) {
+		put_flipped(to, from, n);
 	} else {
 		memcpy(to, from, n);
 	}
-	if (has_data_fault(c, read, "flip") && written_n % 16 == 7)
-		to[n / 2] ^= 4;
 	if (has_data_fault(c, read, "outside"))
 		memset(r->at + 8, 0x77, 8);
 }
 
-static void complete(struct verbs_qp *qp, const struct verbs_send_wr *wr, int status)
+static void tell(struct verbs_cq *cq, uint32_t number, uint64_t id, int status)
 {
-	struct completions *q = (struct completions *)qp->send_cq;
+	struct completions *q = (struct completions *)cq;
 
-	if (!(wr->send_flags & VERBS_SIGNALED) && status == VERBS_WC_SUCCESS)
-		return;
+	pthread_mutex_lock(&queue_lock);
 	if (q->n == WCS_MAX)
 		abort();
-	q->wcs[(q->first + q->n++) % WCS_MAX] = (struct verbs_wc){.wr_id = wr->wr_id,
+	q->wcs[(q->first + q->n++) % WCS_MAX] = (struct verbs_wc){.wr_id = id,
 								  .status = status,
 								  .vendor_err = status ? 0x81 : 0,
-								  .qp_num = qp->qp_num};
+								  .qp_num = number};
+	pthread_mutex_unlock(&queue_lock);
+}
+
+static void complete(struct verbs_qp *qp, const struct verbs_send_wr *wr, int status)
+{
+	if (wr->send_flags & VERBS_SIGNALED || status != VERBS_WC_SUCCESS)
+		tell(qp->send_cq, qp->qp_num, wr->wr_id, status);
+}
+
+/* ---- receive requests ---- */
+
+static int post_recv(struct verbs_qp *qp, struct verbs_recv_wr *wr, struct verbs_recv_wr **bad)
+{
+	struct queue *q = (struct queue *)qp;
+	int r = 0;
+
+	*bad = wr;
+	pthread_mutex_lock(&queue_lock);
+	if (q->receive_n == RECEIVES_MAX) {
+		r = ENOMEM;
+	} else {
+		q->receives[q->receive_n] = *wr->sg_list;
+		q->receive_ids[q->receive_n++] = wr->wr_id;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return r;
+}
+
+/* The first receive request of a queue of this process. */
+static bool take_receive(struct queue *q, struct verbs_sge *ret, uint64_t *ret_id)
+{
+	bool has;
+
+	pthread_mutex_lock(&queue_lock);
+	has = q && q->receive_n;
+	if (has) {
+		*ret = q->receives[0];
+		*ret_id = q->receive_ids[0];
+		q->receive_n--;
+		memmove(q->receives, q->receives + 1, q->receive_n * sizeof(*q->receives));
+		memmove(q->receive_ids, q->receive_ids + 1, q->receive_n * sizeof(*q->receive_ids));
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return has;
 }
 
 /* ---- memory of other processes ---- */
@@ -595,8 +666,8 @@ static void complete(struct verbs_qp *qp, const struct verbs_send_wr *wr, int st
 /* What one process asks of another, with the data behind a write, or behind the answer to a read. */
 struct errand {
 	uint64_t at, n;
-	uint32_t key;
-	bool read;
+	uint32_t key, queue; /* of the far side */
+	int opcode;
 };
 
 static bool send_all(int fd, const void *data, size_t n)
@@ -626,7 +697,7 @@ static bool receive_all(int fd, void *data, size_t n)
 }
 
 /* The far side of a transfer, in the process that has the memory: a status, and the data of a read. */
-static int reach_memory(const struct errand *e, char *data)
+static int reach_region(const struct errand *e, char *data)
 {
 	struct region *r;
 	int status = VERBS_WC_SUCCESS;
@@ -635,7 +706,7 @@ static int reach_memory(const struct errand *e, char *data)
 	r = find(e->key, e->at, e->n);
 	if (!r) {
 		status = VERBS_WC_REM_ACCESS;
-	} else if (e->read) {
+	} else if (e->opcode == VERBS_WR_READ) {
 		if (has_data_fault(r->mr.context, false, "unflushed"))
 			settle(r);
 		memcpy(data, r->at + (e->at - r->iova), e->n);
@@ -646,15 +717,39 @@ static int reach_memory(const struct errand *e, char *data)
 	return status;
 }
 
+/* A message has no address: it goes to the first receive request. A write with a number uses one up too. */
+static int reach_memory(const struct errand *e, char *data)
+{
+	struct queue *q = queues[e->queue & 0xff];
+	bool told = e->opcode == VERBS_WR_SEND || e->opcode == VERBS_WR_WRITE_WITH_IMM;
+	struct errand to = *e;
+	struct verbs_sge into;
+	uint64_t id = 0;
+	int status;
+
+	if (told && !take_receive(q, &into, &id))
+		return VERBS_WC_RNR_RETRY_EXC;
+	if (e->opcode == VERBS_WR_SEND) {
+		to.at = into.addr;
+		to.key = into.lkey;
+	}
+	status = reach_region(&to, data);
+	if (told)
+		tell(q->qp.recv_cq, q->qp.qp_num, id, status);
+	return status;
+}
+
 static bool run_errand(int fd, const struct errand *e, char *data)
 {
 	int status;
 
-	if (!e->read && !receive_all(fd, data, e->n))
+	bool read = e->opcode == VERBS_WR_READ;
+
+	if (!read && !receive_all(fd, data, e->n))
 		return false;
 	status = reach_memory(e, data);
 	return send_all(fd, &status, sizeof(status)) &&
-	       (!e->read || status || send_all(fd, data, e->n));
+	       (!read || status || send_all(fd, data, e->n));
 }
 
 enum { ERRAND_MAX = 8 << 20 };
@@ -734,13 +829,15 @@ static int send_errand(struct queue *q, const struct verbs_send_wr *wr, char *da
 	const struct errand e = {.at = wr->rdma.remote_addr,
 				 .n = wr->sg_list->length,
 				 .key = wr->rdma.rkey,
-				 .read = wr->opcode == VERBS_WR_READ};
+				 .queue = q->peer,
+				 .opcode = wr->opcode};
+	bool read = e.opcode == VERBS_WR_READ;
 	int status;
 
 	if (!far_open(q) || !send_all(q->far, &e, sizeof(e)) ||
-	    (!e.read && !send_all(q->far, data, e.n)) ||
+	    (!read && !send_all(q->far, data, e.n)) ||
 	    !receive_all(q->far, &status, sizeof(status)) ||
-	    (e.read && !status && !receive_all(q->far, data, e.n)))
+	    (read && !status && !receive_all(q->far, data, e.n)))
 		return VERBS_WC_RETRY_EXC;
 	return status;
 }
@@ -769,7 +866,8 @@ static int carry(struct verbs_qp *qp, const struct verbs_send_wr *wr)
 {
 	struct queue *q = (struct queue *)qp;
 	bool read = wr->opcode == VERBS_WR_READ;
-	const struct errand e = {wr->rdma.remote_addr, wr->sg_list->length, wr->rdma.rkey, read};
+	const struct errand e = {wr->rdma.remote_addr, wr->sg_list->length, wr->rdma.rkey, q->peer,
+				 wr->opcode};
 	char *data = malloc(e.n);
 	int status = read ? VERBS_WC_SUCCESS : copy_near(qp, wr, data);
 
@@ -779,6 +877,16 @@ static int carry(struct verbs_qp *qp, const struct verbs_send_wr *wr)
 		status = copy_near(qp, wr, data);
 	free(data);
 	return status;
+}
+
+/* Before the completion that says why, which a NIC may do too. */
+static void flush_receives(struct queue *q)
+{
+	struct verbs_sge into;
+	uint64_t id = 0;
+
+	while (take_receive(q, &into, &id))
+		tell(q->qp.recv_cq, q->qp.qp_num, id, VERBS_WC_WR_FLUSH);
 }
 
 static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad)
@@ -800,6 +908,8 @@ static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs
 		if (status > 0 && !q->broken)
 			report(qp->context);
 		outcome = q->broken ? VERBS_WC_WR_FLUSH : status > 0 ? (int)status : carry(qp, wr);
+		if (outcome != VERBS_WC_SUCCESS)
+			flush_receives(q);
 		complete(qp, wr, outcome);
 		q->broken = q->broken || outcome != VERBS_WC_SUCCESS;
 	}
@@ -811,9 +921,11 @@ static int poll_cq(struct verbs_cq *cq, int n, struct verbs_wc *wc)
 	struct completions *q = (struct completions *)cq;
 	int i;
 
+	pthread_mutex_lock(&queue_lock);
 	for (i = 0; i < n && q->n; i++, q->n--) {
 		wc[i] = q->wcs[q->first];
 		q->first = (q->first + 1) % WCS_MAX;
 	}
+	pthread_mutex_unlock(&queue_lock);
 	return i;
 }

@@ -11,32 +11,26 @@ export NO_COLOR=1
 modprobe crc32_generic
 modprobe -a e1000e rdma_rxe ib_uverbs
 ip link set lo up
-for i in 0 1; do
-	ip link set eth$i up
-	ip addr add 10.0.$i.15/24 dev eth$i
-	rdma link add rxe$i type rxe netdev eth$i
-	port=/sys/class/infiniband/rxe$i/ports/1
-	waited=0
-	until grep -q ACTIVE $port/state && grep -q ffff:0a00:0${i}0f $port/gids/1; do
-		[ $waited -lt 60 ] || break
-		waited=$((waited + 1))
-		sleep 1
-	done
-done
+soft_roce rxe0 eth0 10.0.0.15
+soft_roce rxe1 eth1 10.0.1.15
 before=$(rdma resource)
 
-onehop bench rdma --device host:1 --nics rxe0 --listen 127.0.0.1:18600 >/tmp/listener 2>/tmp/listener.err &
+onehop bench rdma --device host:1 --memory-by host --nics rxe0 --listen 127.0.0.1:18600 >/tmp/listener 2>/tmp/listener.err &
 listener=$!
-until grep -q 'listening on' /tmp/listener.err; do sleep 1; done
-run 'both ends' 0 onehop bench rdma --device host:1 --nics rxe0 --time 0.1 --depth 16 127.0.0.1
+await 60 listens 18600
+run 'both ends' 0 onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 0.1 --depth 16 127.0.0.1
 said 'every pair' 'All pairs of NICs reach each other: 1 of 1'
 said 'checked by the owner' 'correct in all 3 measurements'
-onehop bench rdma --device host:1 --nics rxe0 --time 60 --only write 127.0.0.1 >/tmp/client 2>/tmp/client.err &
+run 'sends and writes with immediate' 0 onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 0.1 --depth 16 --only send,immediate 127.0.0.1
+said 'both are measured' 'us imm. us send'
+sent=$(packets rxe0)
+# All sizes, so that it cannot be done before it is killed.
+onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 60 --depth 16 --only write --sweep 127.0.0.1 >/tmp/client 2>/tmp/client.err &
 client=$!
-until grep -q 'reach each other' /tmp/client.err; do sleep 1; done
+under_way rxe0 "$sent"
 kill -KILL $client
 wait $client
-run 'after a client that was killed' 0 onehop bench rdma --device host:1 --nics rxe0 --time 0.1 --only read 127.0.0.1
+run 'after a client that was killed' 0 onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 0.1 --only read 127.0.0.1
 is 'what it had done' "$(tr '\n' ' ' </tmp/listener | grep -c 'Incomplete: .*All pairs of NICs reach each other: 1 of 1')" 1
 kill -INT $listener
 wait $listener

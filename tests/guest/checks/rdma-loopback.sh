@@ -11,16 +11,7 @@ export NO_COLOR=1
 modprobe crc32_generic
 modprobe -a e1000e rdma_rxe ib_uverbs
 ip link set lo up
-ip link set eth0 up
-ip addr add 10.0.2.15/24 dev eth0
-rdma link add rxe0 type rxe netdev eth0
-port=/sys/class/infiniband/rxe0/ports/1
-waited=0
-until grep -q ACTIVE $port/state && grep -q ffff:0a00:020f $port/gids/1; do # its link, its addresses
-	[ $waited -lt 60 ] || break
-	waited=$((waited + 1))
-	sleep 1
-done
+soft_roce rxe0 eth0 10.0.2.15
 before=$(rdma resource)
 
 run 'the list' 0 onehop bench rdma --device host:1 --list
@@ -28,6 +19,9 @@ said 'its address, and why' '10.0.2.15, index 1: RoCE v2, a routable IPv4 addres
 said 'no dma-buf: the driver was asked' 'refused to register a dma-buf'
 run 'one port to itself' 0 onehop bench rdma --device host:1 --time 0.2
 said 'all data is right' 'correct in all 6 directions'
+run 'sends and writes with immediate' 0 onehop bench rdma --device host:1 --time 0.1 --only send,immediate
+said 'a send' 'nic-latency-send'
+said 'a write with immediate' 'nic-latency-immediate'
 run 'perftest-6.06' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by host --format perftest-6.06
 said 'its table' 'RDMA_Read Latency Test'
 run 'dma-buf all the same' 1 onehop bench rdma --device host:1 --memory-by dma-buf

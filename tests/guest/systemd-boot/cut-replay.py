@@ -20,6 +20,7 @@ import replay  # noqa: E402
 
 SECTOR = 512
 KEPT = ".onehop-old.conf"
+TRIAL = "_-onehop-trial.conf"
 FOLDER = "loader/entries"
 
 
@@ -68,21 +69,42 @@ class Judge:
         return by_copy
 
     def judge_entries(self, check, where, phase, found):
-        for name in self.entries[0]:
+        for name in [*self.entries[0], *([TRIAL] if TRIAL in self.entries[phase.number] and not phase.running else [])]:
             if not self.whole(found, name, phase):
                 got = found.get(name)
                 self.wrong[check].append(f"{where}: {name}: {'missing' if got is None else f'{len(got)} bytes'}")
         for name in found:
-            if name.endswith(".conf") and name not in self.entries[0] and not name.endswith(KEPT):
+            if name.endswith(".conf") and name not in self.entries[0] and not name.endswith(KEPT) and not (name == TRIAL and self.may_be_on_trial(phase)):
                 self.wrong["litter"].append(f"{where}: {name} would be read")
+
+    def may_be_on_trial(self, phase):
+        """The trial's entry is for one boot, whatever it holds; it has to be whole once its command has ended."""
+        return TRIAL in self.entries[phase.number] or phase.running and TRIAL in self.entries[phase.number - 1]
+
+    def command(self, number):
+        with open(os.path.join(self.args.dir, "out", f"{number}.command"), encoding="utf-8") as f:
+            return f.read().strip()
+
+    @staticmethod
+    def forget_end_of_trial(log):
+        """What a cut leaves of the log before a confirmation takes the trial's entry away: that is on disk before its line is."""
+        with open(log, encoding="utf-8") as f:
+            lines = f.readlines()
+        end = next(n for n, line in enumerate(lines) if '"mark":"undo' in line)
+        with open(log, "w", encoding="utf-8") as f:
+            f.writelines(lines[:end])
 
     def judge_undo(self, where, phase, found):
         """What the next run makes of it, with the journal of the fix."""
-        state = phase.number if phase.number % 2 else phase.number - 1
+        command = self.command(phase.number)
+        state = phase.number - (command == "onehop undo")
         root = os.path.join(self.scratch, "root")
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(os.path.join(self.args.dir, "tree"), root)
         shutil.copytree(os.path.join(self.args.dir, "out", "state", str(state)), os.path.join(root, "var/lib"), dirs_exist_ok=True)
+        if command.endswith("--confirm"):
+            fixes = os.path.join(root, "var/lib/onehop/fixes")
+            self.forget_end_of_trial(os.path.join(fixes, max(os.listdir(fixes), key=int), "log.jsonl"))
         folder = os.path.join(root, "boot", FOLDER)
         os.makedirs(folder)
         for name, data in found.items():
@@ -90,7 +112,7 @@ class Judge:
                 f.write(data)
         undo = replay.run(self.args.onehop, "undo", "--yes", "--root", root)
         after = read_folder(folder)
-        if undo.returncode or {n: after.get(n) for n in self.entries[0]} != self.entries[0] or any(n.endswith(KEPT) for n in after):
+        if undo.returncode or {n: after.get(n) for n in self.entries[0]} != self.entries[0] or any(n.endswith(KEPT) or n == TRIAL for n in after):
             said = undo.stdout.decode(errors="replace")
             self.wrong["undo"].append(f"{where}: {sorted(after)}; undo: status {undo.returncode}: {said}")
         self.count["undone"] += 1

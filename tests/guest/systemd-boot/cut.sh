@@ -6,7 +6,8 @@
 # Power cuts on FAT, which has no journal: cut-rounds.sh runs ONEHOP in a guest whose boot partition
 # logs each write, and cut-replay.py rebuilds STATES (all) of the partitions that a power cut could have
 # left.  Each is read as firmware does (mtools), and again after fsck.fat -a, as at the next start of
-# Linux: each entry has to be there, whole, under its own name or that of the copy which is kept.
+# Linux: each entry has to be there, whole, under its own name or that of the copy which is kept. Trials, which add an
+# entry of their own, are among the rounds.
 # WORKDIR is prepare.sh's.
 #
 # One line a check; the last line is "N passed, N failed, N skipped".  Exit status 0: nothing
@@ -78,7 +79,7 @@ cp --sparse=always "$dir/disk.img" "$dir/base.img"
     echo "-device virtio-blk-pci,drive=logged,bus=pcie.0,addr=8"
 } >"$dir/cut.args"
 lines=$dir/lines
-"$guest/boot.sh" "$work" "$dir/cut.args" -i intel -t 300 -l "$dir/console" -o "$dir/out" -e "MIB=$SIZE" \
+"$guest/boot.sh" "$work" "$dir/cut.args" -i intel -t 300 -l "$dir/console" -o "$dir/out" -e "MIB=$SIZE" -e "ID=$ID" \
     -f "$onehop:/bin/onehop" -f "$(command -v dd):/bin/dd-direct" -f "$guest/crash/tree.sh" \
     -f "$dir/tree:/host/tree" -f "$dir/esp:/host/esp" -f "$dir/modules:/host/modules" "$here/cut-rounds.sh" >"$lines" 2>&1 ||
     echo "FAIL - guest: status $?" >>"$lines"

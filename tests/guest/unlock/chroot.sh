@@ -37,9 +37,9 @@ common=$guest/unlock/common.sh
 . "$guest/disk.sh"
 # shellcheck source=tests/guest/unlock/within.sh
 . "$guest/unlock/within.sh"
-# MIRROR SUITES COMPONENTS: its archive
-# KEYRING, KEYRING_FILE: package of the keys that sign it, and its file in /usr/share/keyrings
-# KEYRING_DEB, KEYRING_SHA256: where that package is below MIRROR, if the system here may not have it
+# shellcheck source=tests/guest/unlock/archive.sh
+. "$guest/unlock/archive.sh"
+# MIRROR ... KEYRING_SHA256: see archive.sh
 # KERNELS: regular expression of image packages, whose headers are called the same but for that word
 # DRIVER: packages; the first is the one whose version counts, and "NAME=" is of that version too
 # DKMS_NAME, MODULE: of the driver with DKMS, and of nvidia.ko there
@@ -50,25 +50,6 @@ common=$guest/unlock/common.sh
 
 # headers IMAGE-PACKAGE
 headers() { echo "${1/image/headers}"; }
-
-archive() {
-    local suite
-    for suite in $SUITES; do
-        echo "deb $MIRROR $suite $COMPONENTS"
-        [ -z "$SOURCE" ] || echo "deb-src $MIRROR $suite contrib"
-    done
-}
-
-# find_keyring: the file that the archive is checked with, here
-find_keyring() {
-    keyring=/usr/share/keyrings/$KEYRING_FILE
-    [ ! -f "$keyring" ] || return 0
-    [ -n "${KEYRING_DEB:-}" ] || nothing "no $keyring"
-    curl -fsS -o "$dir/keyring.deb" "$MIRROR/$KEYRING_DEB" || nothing "no $MIRROR/$KEYRING_DEB"
-    echo "$KEYRING_SHA256  $dir/keyring.deb" | sha256sum --quiet -c || nothing "not the known $KEYRING_DEB"
-    dpkg-deb --fsys-tarfile "$dir/keyring.deb" | tar -xO ".$keyring" >"$dir/$KEYRING_FILE"
-    keyring=$dir/$KEYRING_FILE
-}
 
 # add_sources ROOT VERSION: of the driver's release, as root/driver
 add_sources() {

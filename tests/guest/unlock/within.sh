@@ -4,11 +4,17 @@
 # What works in a system's folder, behind ../disk.sh.
 
 # within FOLDER COMMAND...: in it, with mounts, processes and device files of its own
-within() {
-    local root=$1
-    shift
-    # shellcheck disable=SC2016 # that shell expands them
-    unshare --mount --pid --fork --propagation private sh -euc '
+within() { within_unshared '--pid --fork --uts' "$@"; }
+
+# within_host FOLDER COMMAND...: the same with the processes of this machine, so that it is no container
+within_host() { within_unshared '' "$@"; }
+
+# within_unshared OPTIONS FOLDER COMMAND...: with these options of unshare
+within_unshared() {
+    local options=$1 root=$2
+    shift 2
+    # shellcheck disable=SC2016,SC2086 # that shell expands them; several options
+    unshare --mount $options --propagation private sh -euc '
         root=$1
         shift
         mount -t proc proc "$root/proc"
@@ -23,7 +29,7 @@ within() {
         mkdir "$root/dev/shm" "$root/dev/pts"
         mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
         ln -s pts/ptmx "$root/dev/ptmx"
-        mount -t tmpfs tmpfs "$root/run"
+        mount -t tmpfs -o mode=755 tmpfs "$root/run"
         mount --bind "$(realpath /etc/resolv.conf)" "$root/etc/resolv.conf"
         exec chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
             PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' - "$root" "$@" </dev/null

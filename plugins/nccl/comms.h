@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known about communicators of the application, next to NCCL's own handles. */
+#pragma once
+
+#include "nccl/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define COMMS_KEY 40
+
+struct ncclComm;
+
+/* A name that all ranks of a communicator make alike, and no other communicator has. */
+struct comms_key {
+	char text[COMMS_KEY];
+};
+
+struct comm {
+	struct comm *next;
+	struct ncclComm *handle;
+	atomic_uint refs; /* the table's, and that of each caller */
+	struct comms_key key;
+	unsigned splits;       /* so far: ranks split alike */
+	struct engine *engine; /* NULL: everything is passed on */
+};
+
+/* Of bytes that all ranks know alike. */
+struct comms_key comms_key(const struct comms_key *parent, const void *bytes, size_t n);
+
+/* Adds a handle, in place of one with the same address. Takes over the engine. */
+void comms_add(struct ncclComm *handle, const struct comms_key *key, struct engine *engine);
+/* NULL: not known. Else to be given back. */
+struct comm *comms_get(const struct ncclComm *handle);
+void comms_put(struct comm *c);
+/* NULL: not known. The caller has the table's reference then. */
+struct comm *comms_remove(const struct ncclComm *handle);
+/* The key of the next child of a communicator; false: it is not known. */
+bool comms_child_key(const struct ncclComm *handle, int color, struct comms_key *ret);
+
+/* The same of a communicator without some of its ranks. The ranks that are excluded do not make it. */
+bool comms_shrunk_key(const struct ncclComm *handle, const int *excluded, int n,
+		      struct comms_key *ret);
+
+/* How many have an engine: with none, no call needs to be looked at. */
+extern atomic_uint comms_engines;

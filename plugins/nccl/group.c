@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/group.h"
+
+#include "nccl/functions.h"
+#include "nccl/shim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+struct queued {
+	struct comm *comm;
+	struct engine_call call;
+};
+
+struct group {
+	int depth;
+	struct queued *calls;
+	struct group_birth *births;
+	size_t calls_n, calls_room, births_n, births_room;
+};
+
+static _Thread_local struct group group;
+
+bool group_is_open(void)
+{
+	return group.depth > 0;
+}
+
+void group_start(void)
+{
+	group.depth++;
+}
+
+bool group_end(void)
+{
+	return group.depth > 0 && --group.depth == 0;
+}
+
+/* Room for one more item. */
+static bool make_room(void **items, size_t n, size_t *room, size_t size)
+{
+	const size_t more = *room ? 2 * *room : 16;
+	void *bigger = n < *room ? *items : realloc(*items, more * size);
+
+	if (!bigger)
+		return false;
+	*room = n < *room ? *room : more;
+	*items = bigger;
+	return true;
+}
+
+bool group_queue(struct comm *c, const struct engine_call *call)
+{
+	if (!make_room((void **)&group.calls, group.calls_n, &group.calls_room,
+		       sizeof(*group.calls)))
+		return false;
+	atomic_fetch_add(&c->refs, 1);
+	group.calls[group.calls_n++] = (struct queued){c, *call};
+	return true;
+}
+
+bool group_born(const struct group_birth *b)
+{
+	if (!make_room((void **)&group.births, group.births_n, &group.births_room,
+		       sizeof(*group.births)))
+		return false;
+	group.births[group.births_n++] = *b;
+	return true;
+}
+
+/* ---- the end of a group ---- */
+
+static void forget_calls(void)
+{
+	for (size_t i = 0; i < group.calls_n; i++)
+		comms_put(group.calls[i].comm);
+	free(group.calls);
+	group.calls = NULL;
+	group.calls_n = group.calls_room = 0;
+}
+
+static void forget_births(void)
+{
+	free(group.births);
+	group.births = NULL;
+	group.births_n = group.births_room = 0;
+}
+
+void group_drop(void)
+{
+	forget_calls();
+	forget_births();
+}
+
+int group_run(void)
+{
+	int status = NCCL_SUCCESS;
+
+	for (size_t i = 0; i < group.calls_n; i++) {
+		int one = engine_run(group.calls[i].comm->engine, &group.calls[i].call);
+
+		status = status == NCCL_SUCCESS ? one : status;
+	}
+	forget_calls();
+	return status;
+}
+
+void group_raise(void)
+{
+	if (group.births_n)
+		births_raise(group.births, group.births_n);
+	forget_births();
+}
+
+/* ---- engines of new communicators ---- */
+
+struct raising {
+	struct ncclComm *handle;
+	struct comms_key key;
+	struct engine_request request;
+	pthread_t thread;
+	bool threaded;
+};
+
+/* false: NCCL does not know it, or a single process has nothing to gain. */
+static bool describe(struct raising *r)
+{
+	CommCount_function *count = real_CommCount();
+	CommUserRank_function *rank = real_CommUserRank();
+	CommCuDevice_function *device = real_CommCuDevice();
+	struct engine_request *q = &r->request;
+
+	q->key = r->key.text;
+	q->handle = r->handle;
+	q->all = shim_mode() == SHIM_ALL;
+	return count && rank && device && count(r->handle, &q->n) == NCCL_SUCCESS &&
+	       rank(r->handle, &q->rank) == NCCL_SUCCESS &&
+	       device(r->handle, &q->device) == NCCL_SUCCESS;
+}
+
+static void *raise_one(void *argument)
+{
+	struct raising *r = argument;
+	struct engine *e = NULL;
+
+	shim_inside = true;
+	if (describe(r) && r->request.n > 1)
+		e = engine_open(&r->request);
+	comms_add(r->handle, &r->key, e);
+	return NULL;
+}
+
+/* The application's signals are not for this thread. */
+static bool start_thread(struct raising *r)
+{
+	sigset_t all, old;
+	bool started;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	started = pthread_create(&r->thread, NULL, raise_one, r) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return started;
+}
+
+/* A thread for each, since each waits for the others; the last is this one's. */
+static void raise_all(struct raising *r, size_t n)
+{
+	const bool outer = shim_inside;
+
+	for (size_t i = 0; i + 1 < n; i++)
+		r[i].threaded = start_thread(&r[i]);
+	for (size_t i = 0; i < n; i++)
+		if (!r[i].threaded)
+			raise_one(&r[i]);
+	for (size_t i = 0; i < n; i++)
+		if (r[i].threaded)
+			pthread_join(r[i].thread, NULL);
+	shim_inside = outer;
+}
+
+void births_raise(const struct group_birth *births, size_t n)
+{
+	struct raising *r = calloc(n, sizeof(*r));
+	size_t made = 0;
+
+	for (size_t i = 0; r && i < n; i++)
+		if (*births[i].handle) /* a split may leave a rank without */
+			r[made++] =
+				(struct raising){.handle = *births[i].handle, .key = births[i].key};
+	if (r && made)
+		raise_all(r, made);
+	free(r);
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/real.h"
+
+#include "nccl/functions.h"
+#include "nccl/say.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANDIDATES 8
+
+/*
+ * No lock is held while the loader runs, because what it loads may call NCCL. Threads that look at the same time find
+ * the same library.
+ */
+static _Atomic(void *) library;
+static atomic_bool told[NCCL_FUNCTION_N];
+
+_Atomic(void *) real_pointers[NCCL_FUNCTION_N];
+
+/* By which a copy of this library knows another one. */
+REAL_EXPORT extern const char onehop_nccl_shim[];
+const char onehop_nccl_shim[] = ONEHOP_VERSION;
+
+static bool is_real(void *handle)
+{
+	return handle && dlsym(handle, "ncclGetVersion") && !dlsym(handle, "onehop_nccl_shim");
+}
+
+/* Opened by its path, so that it stays while its functions are used, whoever closes it. */
+static void *open_loaded(const char *path)
+{
+	void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+
+	if (is_real(handle))
+		return handle;
+	if (handle)
+		dlclose(handle);
+	return NULL;
+}
+
+/* Behind this library in the order of the loader: where the program links NCCL. */
+static void *next_one(void)
+{
+	void *function = dlsym(RTLD_NEXT, "ncclGetVersion");
+	Dl_info where;
+
+	return function && dladdr(function, &where) && where.dli_fname
+		       ? open_loaded(where.dli_fname)
+		       : NULL;
+}
+
+struct candidates {
+	size_t n;
+	char paths[CANDIDATES][PATH_MAX];
+};
+
+static int note_candidate(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct candidates *c = context;
+	const char *name = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	name = name ? name + 1 : info->dlpi_name;
+	if (c->n == CANDIDATES || strncmp(name, "libnccl.so", 10) != 0)
+		return 0;
+	snprintf(c->paths[c->n], sizeof(c->paths[0]), "%s", info->dlpi_name);
+	c->n++;
+	return 0;
+}
+
+/* Python loads it where only those that need it see it. */
+static void *loaded_one(void)
+{
+	struct candidates *c = calloc(1, sizeof(*c));
+	void *found = NULL;
+
+	if (!c)
+		return NULL;
+	dl_iterate_phdr(note_candidate, c);
+	for (size_t i = 0; i < c->n && !found; i++)
+		found = open_loaded(c->paths[i]);
+	free(c);
+	return found;
+}
+
+static void *named_one(void)
+{
+	const char *path = getenv("ONEHOP_NCCL_LIBRARY");
+	static atomic_bool said;
+	void *handle;
+
+	if (!path || !*path)
+		return NULL;
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (is_real(handle))
+		return handle;
+	if (!atomic_exchange(&said, true))
+		say(SAY_WARN, "ONEHOP_NCCL_LIBRARY=%s: %s", path,
+		    handle ? "not NCCL" : "cannot be loaded");
+	if (handle)
+		dlclose(handle);
+	return NULL;
+}
+
+static void *find_library(void)
+{
+	void *found = atomic_load(&library), *none = NULL;
+
+	if (found)
+		return found;
+	found = next_one();
+	if (!found)
+		found = loaded_one();
+	if (!found)
+		found = named_one();
+	if (found && !atomic_compare_exchange_strong(&library, &none, found)) {
+		dlclose(found);
+		found = none;
+	}
+	return found;
+}
+
+void *real_find(unsigned function)
+{
+	void *handle = find_library(), *p;
+
+	if (!handle)
+		return NULL;
+	p = dlsym(handle, real_rows[function].name);
+	if (!p)
+		p = dlsym(handle, real_rows[function].name + 1); /* built without profiling */
+	atomic_store_explicit(&real_pointers[function], p, memory_order_release);
+	return p;
+}
+
+static int real_version(void)
+{
+	GetVersion_function *f = real_GetVersion();
+	int version = 0;
+
+	return f && f(&version) == NCCL_SUCCESS ? version : 0;
+}
+
+void real_missing(unsigned function)
+{
+	const struct real_row *row = &real_rows[function];
+
+	if (atomic_exchange(&told[function], true))
+		return;
+	if (!atomic_load(&library))
+		say(SAY_WARN, "%s: libnccl.so.2 is not loaded. Set ONEHOP_NCCL_LIBRARY to its path",
+		    row->name + 1);
+	else
+		say(SAY_WARN, "%s: NCCL %d, which is loaded, does not have it; NCCL %d does",
+		    row->name + 1, real_version(), row->version);
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The functions that are taken over. Each asks the real NCCL whenever it does not know better. */
+#include "nccl/functions.h"
+#include "nccl/group.h"
+#include "nccl/shim.h"
+
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* `return` the real function's answer, if there is one. */
+#define REAL(name, ...)                                                                            \
+	({                                                                                         \
+		name##_function *f_ = real_##name();                                               \
+		if (!f_)                                                                           \
+			real_missing(NCCL_##name);                                                 \
+		f_ ? f_(__VA_ARGS__) : NCCL_INVALID_USAGE;                                         \
+	})
+
+static bool idle(void)
+{
+	return shim_inside || shim_mode() == SHIM_OFF;
+}
+
+/* ---- communicators ---- */
+
+/* Calls that return before they are done would have to be finished in somebody else's call: left to NCCL. */
+static bool blocks(const struct nccl_config *config)
+{
+	const char *value = getenv("NCCL_COMM_BLOCKING");
+
+	if (value && *value && strtol(value, NULL, 0) == 0)
+		return false;
+	return !config || config->magic != NCCL_CONFIG_MAGIC || config->blocking != 0;
+}
+
+/* What came of a call that makes communicators. */
+static int born(int status, const struct group_birth *births, size_t n)
+{
+	if (status != NCCL_SUCCESS)
+		return status;
+	if (!group_is_open()) {
+		births_raise(births, n);
+		return status;
+	}
+	for (size_t i = 0; i < n; i++)
+		group_born(&births[i]); /* without memory it is not known, and passed on */
+	return status;
+}
+
+static int born_as(int status, struct ncclComm **handle, const struct nccl_id *ids, int ids_n,
+		   const struct nccl_config *config)
+{
+	const enum shim_mode mode = shim_mode();
+	struct group_birth b = {.handle = handle};
+
+	if (status != NCCL_SUCCESS || !blocks(config))
+		return status;
+	b.key = comms_key(NULL, ids, sizeof(*ids) * (size_t)ids_n);
+	b.key = comms_key(&b.key, &mode, sizeof(mode)); /* who wants something else is not met */
+	return born(status, &b, 1);
+}
+
+REAL_EXPORT int ncclCommInitRank(struct ncclComm **comm, int ranks, struct nccl_id id, int rank)
+{
+	int status = SHIM_REAL(REAL(CommInitRank, comm, ranks, id, rank));
+
+	return idle() ? status : born_as(status, comm, &id, 1, NULL);
+}
+
+REAL_EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int ranks, struct nccl_id id,
+				       int rank, struct nccl_config *config)
+{
+	int status = SHIM_REAL(REAL(CommInitRankConfig, comm, ranks, id, rank, config));
+
+	return idle() ? status : born_as(status, comm, &id, 1, config);
+}
+
+REAL_EXPORT int ncclCommInitRankScalable(struct ncclComm **comm, int ranks, int rank, int ids_n,
+					 struct nccl_id *ids, struct nccl_config *config)
+{
+	int status = SHIM_REAL(REAL(CommInitRankScalable, comm, ranks, rank, ids_n, ids, config));
+
+	return idle() || status != NCCL_SUCCESS ? status
+						: born_as(status, comm, ids, ids_n, config);
+}
+
+/* All ranks are here, so the process and a count name them. */
+static int all_born(int status, struct ncclComm **comms, int n)
+{
+	static atomic_uint made;
+	const struct {
+		long pid;
+		unsigned number, mode;
+	} name = {getpid(), atomic_fetch_add(&made, 1), (unsigned)shim_mode()};
+	struct group_birth *births = calloc((size_t)n, sizeof(*births));
+
+	for (int i = 0; births && i < n; i++)
+		births[i] = (struct group_birth){&comms[i], comms_key(NULL, &name, sizeof(name))};
+	if (births)
+		born(status, births, (size_t)n);
+	free(births);
+	return status;
+}
+
+REAL_EXPORT int ncclCommInitAll(struct ncclComm **comms, int n, const int *devices)
+{
+	int status = SHIM_REAL(REAL(CommInitAll, comms, n, devices));
+
+	if (idle() || status != NCCL_SUCCESS || n < 1 || !blocks(NULL))
+		return status;
+	return all_born(status, comms, n);
+}
+
+REAL_EXPORT int ncclCommSplit(struct ncclComm *comm, int color, int key, struct ncclComm **child,
+			      struct nccl_config *config)
+{
+	int status = SHIM_REAL(REAL(CommSplit, comm, color, key, child, config));
+	struct group_birth b = {.handle = child};
+
+	if (idle() || status != NCCL_SUCCESS || !comms_child_key(comm, color, &b.key) ||
+	    color < 0 || !blocks(config))
+		return status;
+	return born(status, &b, 1);
+}
+
+static void abort_engine(const struct ncclComm *comm)
+{
+	struct comm *c = idle() ? NULL : comms_get(comm);
+
+	if (c && c->engine)
+		engine_abort(c->engine);
+	comms_put(c);
+}
+
+/* The parent may end during the call, and its ranks that are excluded do not call. */
+REAL_EXPORT int ncclCommShrink(struct ncclComm *comm, int *excluded, int excluded_n,
+			       struct ncclComm **child, struct nccl_config *config, int flags)
+{
+	struct group_birth b = {.handle = child};
+	const bool known =
+		!idle() && comms_shrunk_key(comm, excluded, excluded_n, &b.key) && blocks(config);
+	int status;
+
+	if (flags & NCCL_SHRINK_ABORT)
+		abort_engine(comm);
+	status = SHIM_REAL(REAL(CommShrink, comm, excluded, excluded_n, child, config, flags));
+	return status == NCCL_SUCCESS && known ? born(status, &b, 1) : status;
+}
+
+REAL_EXPORT int ncclCommRevoke(struct ncclComm *comm, int flags)
+{
+	abort_engine(comm);
+	return SHIM_REAL(REAL(CommRevoke, comm, flags));
+}
+
+static void drain_engine(const struct ncclComm *comm)
+{
+	struct comm *c = idle() ? NULL : comms_get(comm);
+
+	if (c && c->engine)
+		engine_drain(c->engine);
+	comms_put(c);
+}
+
+REAL_EXPORT int ncclCommFinalize(struct ncclComm *comm)
+{
+	drain_engine(comm);
+	return SHIM_REAL(REAL(CommFinalize, comm));
+}
+
+/* The handle is forgotten first: NCCL may give it to another thread right away. */
+REAL_EXPORT int ncclCommDestroy(struct ncclComm *comm)
+{
+	struct comm *c = idle() ? NULL : comms_remove(comm);
+	int status;
+
+	if (c && c->engine)
+		engine_drain(c->engine);
+	status = SHIM_REAL(REAL(CommDestroy, comm));
+	comms_put(c);
+	return status;
+}
+
+REAL_EXPORT int ncclCommAbort(struct ncclComm *comm)
+{
+	struct comm *c = idle() ? NULL : comms_remove(comm);
+	int status;
+
+	if (c && c->engine)
+		engine_abort(c->engine);
+	status = SHIM_REAL(REAL(CommAbort, comm));
+	comms_put(c);
+	return status;
+}
+
+/* ---- errors ---- */
+
+static struct comm *with_engine(const struct ncclComm *comm)
+{
+	struct comm *c;
+
+	if (atomic_load_explicit(&comms_engines, memory_order_relaxed) == 0 || idle())
+		return NULL;
+	c = comms_get(comm);
+	if (c && c->engine)
+		return c;
+	comms_put(c);
+	return NULL;
+}
+
+REAL_EXPORT int ncclCommGetAsyncError(struct ncclComm *comm, int *ret)
+{
+	int status = SHIM_REAL(REAL(CommGetAsyncError, comm, ret));
+	struct comm *c = with_engine(comm);
+
+	if (c && status == NCCL_SUCCESS && *ret == NCCL_SUCCESS)
+		*ret = engine_check(c->engine);
+	comms_put(c);
+	return status;
+}
+
+REAL_EXPORT const char *ncclGetLastError(struct ncclComm *comm)
+{
+	GetLastError_function *f = real_GetLastError();
+	struct comm *c = with_engine(comm);
+	const char *reason = c ? engine_reason(c->engine) : NULL;
+
+	comms_put(c);
+	if (reason)
+		return reason;
+	if (!f)
+		real_missing(NCCL_GetLastError);
+	return f ? f(comm) : "the NCCL in use lacks this function";
+}
+
+/* ---- groups ---- */
+
+REAL_EXPORT int ncclGroupStart(void)
+{
+	int status = SHIM_REAL(REAL(GroupStart));
+
+	if (!idle() && status == NCCL_SUCCESS)
+		group_start();
+	return status;
+}
+
+/* What is taken over goes first: it only enqueues, while NCCL may wait here for other ranks. */
+REAL_EXPORT int ncclGroupEnd(void)
+{
+	int status = NCCL_SUCCESS, real;
+	bool last;
+
+	if (idle())
+		return SHIM_REAL(REAL(GroupEnd));
+	last = group_end();
+	if (last)
+		status = group_run();
+	real = SHIM_REAL(REAL(GroupEnd));
+	if (last && real == NCCL_SUCCESS)
+		group_raise();
+	else if (last)
+		group_drop();
+	return real == NCCL_SUCCESS ? status : real;
+}
+
+REAL_EXPORT int ncclGroupSimulateEnd(struct nccl_sim_info *info)
+{
+	if (!idle() && group_end())
+		group_drop();
+	return SHIM_REAL(REAL(GroupSimulateEnd, info));
+}
+
+/* ---- collectives ---- */
+
+/* Whether the call was taken over; its status is in *ret then. */
+static bool take(const struct ncclComm *comm, const struct engine_call *call, int *ret)
+{
+	struct comm *c = with_engine(comm);
+	bool taken = c && engine_takes(c->engine, call);
+
+	if (taken && !group_is_open())
+		*ret = engine_run(c->engine, call);
+	else if (taken)
+		*ret = group_queue(c, call) ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
+	comms_put(c);
+	return taken;
+}
+
+#define CALL(kind, ...)                                                                            \
+	const struct engine_call call = {.operation = ONEHOP_##kind,                               \
+					 .count = count,                                           \
+					 .type = type,                                             \
+					 .stream = stream,                                         \
+					 __VA_ARGS__};                                             \
+	int status;                                                                                \
+                                                                                                   \
+	if (take(comm, &call, &status))                                                            \
+	return status
+
+REAL_EXPORT int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
+			      struct ncclComm *comm, void *stream)
+{
+	CALL(ALL_REDUCE, .in = in, .out = out, .op = op);
+	return REAL(AllReduce, in, out, count, type, op, comm, stream);
+}
+
+REAL_EXPORT int ncclReduce(const void *in, void *out, size_t count, int type, int op, int root,
+			   struct ncclComm *comm, void *stream)
+{
+	CALL(REDUCE, .in = in, .out = out, .op = op, .root = root);
+	return REAL(Reduce, in, out, count, type, op, root, comm, stream);
+}
+
+REAL_EXPORT int ncclBroadcast(const void *in, void *out, size_t count, int type, int root,
+			      struct ncclComm *comm, void *stream)
+{
+	CALL(BROADCAST, .in = in, .out = out, .root = root);
+	return REAL(Broadcast, in, out, count, type, root, comm, stream);
+}
+
+REAL_EXPORT int ncclBcast(void *data, size_t count, int type, int root, struct ncclComm *comm,
+			  void *stream)
+{
+	CALL(BROADCAST, .in = data, .out = data, .root = root);
+	return SHIM_REAL(REAL(Bcast, data, count, type, root, comm, stream));
+}
+
+REAL_EXPORT int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
+				  struct ncclComm *comm, void *stream)
+{
+	CALL(REDUCE_SCATTER, .in = in, .out = out, .op = op);
+	return REAL(ReduceScatter, in, out, count, type, op, comm, stream);
+}
+
+REAL_EXPORT int ncclAllGather(const void *in, void *out, size_t count, int type,
+			      struct ncclComm *comm, void *stream)
+{
+	CALL(ALL_GATHER, .in = in, .out = out);
+	return REAL(AllGather, in, out, count, type, comm, stream);
+}
+
+REAL_EXPORT int ncclAlltoAll(const void *in, void *out, size_t count, int type,
+			     struct ncclComm *comm, void *stream)
+{
+	CALL(ALL_TO_ALL, .in = in, .out = out);
+	return SHIM_REAL(REAL(AlltoAll, in, out, count, type, comm, stream));
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/check_watch.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/markup.h"
+#include "base/strbuf.h"
+#include "cli/command.h"
+#include "fleet/fleet.h"
+#include "report/report_fleet.h"
+#include "session/stop.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A longer wait is cut: a day. */
+#define MOST_SECONDS 86400
+#define NOTHING_READ 1 /* and the sentence is printed */
+
+struct watch {
+	const struct common_options *common;
+	const struct check_choice *choice;
+	json_t *last; /* what check --json said last */
+};
+
+/* What check --json prints now; NULL with a sentence. */
+static json_t *look(const struct watch *w)
+{
+	struct check_choice whole = *w->choice;
+	struct check_session s;
+	struct arena *a = arena_new();
+	struct texts hosts;
+	json_t *json = NULL;
+
+	whole.whole = true;
+	if (check_session_read(&s, &whole, &w->common->machine, a, &hosts) == 0 &&
+	    check_session_judge(&s) == 0)
+		json = report_check_json(s.diagnosis);
+	check_session_done(&s);
+	arena_free(a);
+	return json;
+}
+
+static const char *time_now(char *buf, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return buf;
+}
+
+/* ---- lines ---- */
+
+/* 0, or -EPIPE if the reader went away, or another negative errno. */
+static int flushed(bool written)
+{
+	return written && fflush(stdout) == 0 ? 0 : -(errno ? errno : EPIPE);
+}
+
+/* Takes the object. One line each, so that a reader can follow. */
+static int print_object(json_t *o)
+{
+	char when[32];
+	AUTO_FREE char *line = NULL;
+
+	json_object_set_new(o, "time", json_string(time_now(when, sizeof(when))));
+	line = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return flushed(line && puts(line) >= 0);
+}
+
+static int print_line(const char *text)
+{
+	AUTO_FREE char *clean = xstrdup(text);
+	char when[32];
+
+	text_clean(clean);
+	return flushed(printf("%s %s\n", time_now(when, sizeof(when)), clean) >= 0);
+}
+
+static int print_change(const struct watch *w, const struct fleet_change *c)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (w->common->json)
+		return print_object(report_change_json(c));
+	report_change(&b, c);
+	return print_line(strbuf_str(&b));
+}
+
+static int print_changes(const struct watch *w, const json_t *now)
+{
+	struct fleet *f = fleet_new();
+	struct fleet_change *changes;
+	size_t n = 0;
+	int r = 0;
+
+	if (fleet_add_check(f, "before", w->last) == 0 && fleet_add_check(f, "now", now) == 0) {
+		changes = fleet_changes(f, fleet_host(f, "before"), fleet_host(f, "now"), &n);
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = print_change(w, &changes[i]);
+	}
+	fleet_free(f);
+	return r;
+}
+
+/* ---- the kernel log ---- */
+
+static const json_t *log_of(const json_t *check)
+{
+	return json_object_get(json_object_get(check, "machine"), "log");
+}
+
+/* Where the log continues behind what was there before; its oldest lines may be gone. */
+static size_t first_new(const json_t *before, const json_t *now)
+{
+	size_t n = json_array_size(before);
+
+	for (size_t i = json_array_size(now); n && i-- > 0;)
+		if (json_equal(json_array_get(now, i), json_array_get(before, n - 1)))
+			return i + 1;
+	return 0;
+}
+
+static int print_log(const struct watch *w, const json_t *now)
+{
+	const json_t *lines = log_of(now);
+	int r = 0;
+
+	for (size_t i = first_new(log_of(w->last), lines); r == 0 && i < json_array_size(lines);
+	     i++) {
+		json_t *line = json_array_get(lines, i);
+
+		if (w->common->json)
+			r = print_object(json_pack("{s:O}", "log", line));
+		else
+			r = print_line(json_string_value(json_object_get(line, "text")));
+	}
+	return r;
+}
+
+/* ---- the loop ---- */
+
+static int print_verdict(const struct watch *w, json_t *now)
+{
+	json_t *verdict = json_object_get(now, "verdict");
+
+	if (w->common->json)
+		return print_object(json_pack("{s:O}", "verdict", verdict));
+	return print_line(json_string_value(json_object_get(verdict, "sentence")));
+}
+
+static int look_again(struct watch *w)
+{
+	json_t *now = look(w);
+	int r;
+
+	if (!now)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg()), w->last ? 0 : NOTHING_READ;
+	r = w->last ? print_changes(w, now) : print_verdict(w, now);
+	if (r == 0 && w->last)
+		r = print_log(w, now);
+	json_decref(w->last);
+	w->last = now;
+	return r;
+}
+
+/* False: it is time to stop. */
+static bool wait_for(int stop, int seconds)
+{
+	struct pollfd p = {.fd = stop, .events = POLLIN};
+
+	return poll(&p, 1, (seconds < MOST_SECONDS ? seconds : MOST_SECONDS) * 1000) == 0;
+}
+
+int check_watch(int seconds, const struct common_options *common, const struct check_choice *choice)
+{
+	struct watch w = {.common = common, .choice = choice};
+	AUTO_CLOSE int stop = stop_signals_open();
+	int r;
+
+	if (stop < 0)
+		return fail(EXIT_NOT_JUDGED, "cannot wait for signals: %s", strerror(-stop));
+	do
+		r = look_again(&w);
+	while (r == 0 && wait_for(stop, seconds));
+	json_decref(w.last);
+	/* Who reads it may go away: `onehop check --watch | head`. */
+	if (r == 0 || r == -EPIPE)
+		return EXIT_OK;
+	return r == NOTHING_READ ? EXIT_NOT_JUDGED
+				 : fail(EXIT_REFUSED, "cannot write the output: %s", strerror(-r));
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fleet as a list of hosts, and its groups of the same hardware. */
+#include "fleet/fleet.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/texts.h"
+#include "fleet/host_names.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fleet *fleet_new(void)
+{
+	struct arena *a = arena_new();
+	struct fleet *f = arena_alloc(a, 1, sizeof(*f));
+
+	f->arena = a;
+	f->words.arena = f->key_words.arena = f->figure_words.arena = f->host_words.arena = a;
+	return f;
+}
+
+void fleet_free(struct fleet *f)
+{
+	if (!f)
+		return;
+	numbered_done(&f->words);
+	numbered_done(&f->key_words);
+	numbered_done(&f->figure_words);
+	numbered_done(&f->host_words);
+	arena_free(f->arena);
+}
+
+struct fleet_host *fleet_host(struct fleet *f, const char *name)
+{
+	unsigned number = numbered_number(&f->host_words, name);
+	struct fleet_host *h;
+
+	if (number <= f->host_n)
+		return f->hosts[number - 1];
+	h = arena_alloc(f->arena, 1, sizeof(*h));
+	*h = (struct fleet_host){.name = numbered_text(&f->host_words, number),
+				 .root = -1,
+				 .signature = "unknown hardware"};
+	*ARENA_PUSH(f->arena, f->hosts, f->host_n) = h;
+	return h;
+}
+
+void fleet_trouble(struct fleet *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	*ARENA_PUSH(f->arena, f->troubles, f->trouble_n) = arena_vprintf(f->arena, fmt, ap);
+	va_end(ap);
+}
+
+/* ---- keys ---- */
+
+unsigned fleet_key(struct fleet *f, const struct fact_row *row, const char *slot)
+{
+	AUTO_FREE char *text = xprintf("%s %s", row->word, slot);
+	unsigned number = numbered_number(&f->key_words, text);
+
+	if (number > f->key_n)
+		*ARENA_PUSH(f->arena, f->keys, f->key_n) =
+			(struct fact_key){row, numbered_text(&f->key_words, number) +
+						       strlen(row->word) + 1};
+	return number;
+}
+
+unsigned fleet_figure_key(struct fleet *f, const struct figure_key *key)
+{
+	AUTO_FREE char *text =
+		xprintf("%s %d %d %llu %s %s %s", key->what, key->initiator, key->target,
+			(unsigned long long)key->bytes, key->nic, key->peer, key->memory);
+	unsigned number = numbered_number(&f->figure_words, text);
+	struct figure_key *k;
+
+	if (number > f->figure_key_n) {
+		k = ARENA_PUSH(f->arena, f->figure_keys, f->figure_key_n);
+		*k = *key;
+		k->what = arena_strdup(f->arena, key->what);
+		k->nic = arena_strdup(f->arena, key->nic);
+		k->peer = arena_strdup(f->arena, key->peer);
+		k->memory = arena_strdup(f->arena, key->memory);
+		k->unit = arena_strdup(f->arena, key->unit);
+	}
+	return number;
+}
+
+void fleet_set_fact(struct fleet *f, struct fleet_host *h, const struct fact_row *row,
+		    const char *slot, const char *value)
+{
+	*ARENA_PUSH(f->arena, h->facts, h->fact_n) =
+		(struct fleet_fact){fleet_key(f, row, slot), numbered_number(&f->words, value)};
+}
+
+void fleet_set_reading(struct fleet *f, struct fleet_host *h, struct fleet_reading reading)
+{
+	for (size_t i = 0; i < h->reading_n; i++) {
+		if (h->readings[i].key == reading.key) {
+			h->readings[i] = reading;
+			return;
+		}
+	}
+	*ARENA_PUSH(f->arena, h->readings, h->reading_n) = reading;
+}
+
+void fleet_forget_facts(struct fleet_host *h)
+{
+	h->fact_n = h->finding_n = h->slot_n = 0;
+	h->families = 0;
+	h->root = -1;
+}
+
+/* ---- groups ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct fleet_host *x = *(struct fleet_host *const *)a;
+	const struct fleet_host *y = *(struct fleet_host *const *)b;
+	int r = host_names_compare(x->name, y->name);
+
+	return r ? r : strcmp(x->name, y->name);
+}
+
+/* By hardware, then by name. */
+static int by_signature(const void *a, const void *b)
+{
+	const struct fleet_host *x = *(struct fleet_host *const *)a;
+	const struct fleet_host *y = *(struct fleet_host *const *)b;
+	int r = strcmp(x->signature, y->signature);
+
+	return r ? r : by_name(a, b);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct fleet_group *x = a, *y = b;
+
+	if (x->host_n != y->host_n)
+		return x->host_n > y->host_n ? -1 : 1;
+	return strcmp(x->signature, y->signature);
+}
+
+static void make_groups(struct fleet *f)
+{
+	struct fleet_group *g = NULL;
+
+	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_signature);
+	for (size_t i = 0; i < f->host_n; i++) {
+		if (!g || strcmp(g->signature, f->hosts[i]->signature) != 0) {
+			g = ARENA_PUSH(f->arena, f->groups, f->group_n);
+			g->signature = f->hosts[i]->signature;
+		}
+		*ARENA_PUSH(f->arena, g->hosts, g->host_n) = f->hosts[i];
+	}
+	if (f->group_n)
+		qsort(f->groups, f->group_n, sizeof(*f->groups), by_size);
+	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_name);
+}
+
+/* The hardware without numbers of devices: "8 x NVIDIA H200, ..." becomes " x NVIDIA H200, ...". */
+static char *without_numbers(const char *signature)
+{
+	char *copy = xstrdup(signature), *to = copy;
+
+	for (const char *s = signature; *s;) {
+		size_t digits = strspn(s, "0123456789");
+
+		if (digits && strncmp(s + digits, " x ", 3) == 0)
+			s += digits;
+		*to++ = *s++;
+	}
+	*to = '\0';
+	return copy;
+}
+
+/* A few hosts that lack a device, or have one more, are no other kind of host. Groups come by size. */
+static void find_odd(struct fleet_group *g, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		AUTO_FREE char *own = without_numbers(g[i].signature);
+
+		for (size_t j = 0; j < i && !g[i].like; j++) {
+			AUTO_FREE char *other = without_numbers(g[j].signature);
+			size_t all = g[i].host_n + g[j].host_n;
+
+			if (strcmp(own, other) == 0 && all >= FLEET_ENOUGH &&
+			    (double)g[j].host_n >= FLEET_MAJORITY * (double)all) {
+				g[i].like = g[j].signature;
+				g[i].like_n = g[j].host_n;
+			}
+		}
+	}
+}
+
+static void find_missing(struct fleet *f, const struct texts *expected)
+{
+	for (size_t i = 0; i < expected->n; i++)
+		if (!numbered_find(&f->host_words, expected->items[i]))
+			*ARENA_PUSH(f->arena, f->missing, f->missing_n) = expected->items[i];
+}
+
+void fleet_compare(struct fleet *f, const struct texts *expected)
+{
+	if (expected)
+		find_missing(f, expected);
+	if (!f->host_n)
+		return;
+	make_groups(f);
+	find_odd(f->groups, f->group_n);
+	for (size_t i = 0; i < f->group_n; i++) {
+		fleet_compare_facts(f, &f->groups[i]);
+		fleet_compare_figures(f, &f->groups[i]);
+	}
+}
+
+bool fleet_has_outliers(const struct fleet *f)
+{
+	for (size_t i = 0; i < f->group_n; i++)
+		if (f->groups[i].outlier_n || f->groups[i].slow_n || f->groups[i].like)
+			return true;
+	return f->missing_n > 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rdma/ping.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TAIL      8
+#define POLL      4
+#define LOOK_EACH 1024 /* looks at the flag between two of the clock and of errors */
+
+static const int opcodes[RDMA_MEASURE_N] = {
+	[RDMA_LATENCY_WRITE] = VERBS_WR_WRITE,
+	[RDMA_LATENCY_IMMEDIATE] = VERBS_WR_WRITE_WITH_IMM,
+	[RDMA_LATENCY_SEND] = VERBS_WR_SEND,
+};
+
+static size_t tail_of(uint64_t bytes)
+{
+	return bytes < TAIL ? bytes : TAIL;
+}
+
+static uint8_t *tail_at(const struct end *e, enum end_side side, uint64_t bytes)
+{
+	return (uint8_t *)(e->buffers[side].at + bytes - tail_of(bytes));
+}
+
+/* ---- receive requests ---- */
+
+static int post_receives(const struct nic *n, struct verbs_qp *qp, struct verbs_sge into,
+			 unsigned k, struct rdma_failure *f)
+{
+	struct verbs_recv_wr wr = {.wr_id = TRANSFER_RECEIVE, .sg_list = &into, .num_sge = 1};
+	struct verbs_recv_wr *bad = NULL;
+
+	for (unsigned i = 0; i < k; i++) {
+		int r = n->context->ops.post_recv(qp, &wr, &bad);
+
+		if (r)
+			return rdma_fail(f, RDMA_STEP_POST, r,
+					 "ibv_post_recv answers error %d (%s)", r, strerror(r));
+	}
+	return 0;
+}
+
+static struct verbs_sge into_of(const struct end *e, uint64_t bytes)
+{
+	const struct place in = end_place(e, END_IN, false);
+
+	return (struct verbs_sge){in.at, (uint32_t)bytes, in.key};
+}
+
+void ping_clear(const struct end *e, uint64_t bytes)
+{
+	memset(tail_at(e, END_IN, bytes), 0, tail_of(bytes));
+}
+
+int ping_expect(const struct nic *n, const struct end *e, uint64_t bytes, struct rdma_failure *f)
+{
+	return post_receives(n, e->queues[0].qp, into_of(e, bytes), QUEUE_RECEIVES, f);
+}
+
+/* ---- one message ---- */
+
+void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct verbs_cq *cq,
+		const struct end *e, struct place to, const struct rdma_load *load,
+		struct rdma_failure *f)
+{
+	const struct queue_pair *q = &e->queues[0];
+	const struct place from = end_place(e, END_OUT, false);
+	uint64_t bytes = load->latency_bytes;
+
+	*p = (struct ping){
+		.nic = n,
+		.cq = cq,
+		.qp = q->qp,
+		.load = load,
+		.failure = f,
+		.leaves = tail_at(e, END_OUT, bytes),
+		.arrives = tail_at(e, END_IN, bytes),
+		.n = tail_of(bytes),
+		.told = m != RDMA_LATENCY_WRITE,
+		.each = load->depth < 4 ? 1 : load->depth / 4,
+		.from = {from.at, (uint32_t)bytes, from.key},
+		.into = into_of(e, bytes),
+		.send = {.num_sge = 1,
+			 .opcode = opcodes[m],
+			 .send_flags = bytes <= q->inline_max ? VERBS_INLINE : 0,
+			 .rdma = {to.at, to.key}},
+	};
+	p->send.sg_list = &p->from;
+}
+
+static int post(struct ping *p, bool signalled)
+{
+	struct verbs_send_wr *bad = NULL;
+	int r;
+
+	p->send.send_flags &= ~(unsigned)VERBS_SIGNALED;
+	if (++p->posted == p->each || signalled) {
+		p->send.send_flags |= VERBS_SIGNALED;
+		p->posted = 0;
+		p->waits++;
+	}
+	r = p->nic->context->ops.post_send(p->qp, &p->send, &bad);
+	return r ? rdma_fail(p->failure, RDMA_STEP_POST, r, "ibv_post_send answers error %d (%s)",
+			     r, strerror(r))
+		 : 0;
+}
+
+/* Takes what completions there are. */
+static int look(struct ping *p)
+{
+	struct verbs_wc wcs[POLL];
+	int got = transfer_poll(p->nic, p->cq, wcs, POLL, p->failure);
+
+	for (int i = 0; i < got; i++)
+		if (wcs[i].wr_id == TRANSFER_RECEIVE)
+			p->arrived++;
+		else
+			p->waits--;
+	return got < 0 ? got : 0;
+}
+
+/* Looks at the flag, or once for a completion. */
+static bool has_arrived(const struct ping *p, uint8_t old)
+{
+	const volatile uint8_t *flag = p->arrives + p->n - 1;
+
+	if (p->told)
+		return p->arrived;
+	for (unsigned i = 0; i < LOOK_EACH; i++)
+		if (*flag != old)
+			return true;
+	return false;
+}
+
+/* Where it is late: 0, or nothing will come, or the limit is over. */
+static int look_at_clock(const struct ping *p, uint64_t *deadline)
+{
+	uint64_t now = clock_us(), limit_us = p->load->limit_us;
+
+	if (atomic_load(&p->stop))
+		return rdma_fail(p->failure, RDMA_STEP_WAIT, ECANCELED, "the other end has failed");
+	if (!*deadline)
+		*deadline = now + limit_us;
+	if (now <= *deadline)
+		return 0;
+	rdma_fail(p->failure, RDMA_STEP_WAIT, ETIMEDOUT,
+		  "a message of %llu bytes did not arrive for %.1f s",
+		  (unsigned long long)p->load->latency_bytes, (double)limit_us / 1e6);
+	nic_add_events(p->nic, p->failure);
+	return -EIO;
+}
+
+/* Until a message is there; *ret is its flag. A post that failed is seen here too. */
+static int await_message(struct ping *p, uint8_t old, uint8_t *ret)
+{
+	uint64_t deadline = 0;
+	unsigned turn = 0;
+
+	while (!has_arrived(p, old)) {
+		int r = look(p);
+
+		if (r == 0 && (!p->told || ++turn % LOOK_EACH == 0))
+			r = look_at_clock(p, &deadline);
+		if (r < 0)
+			return r;
+	}
+	p->arrived -= p->told;
+	p->used += p->told;
+	*ret = *(const volatile uint8_t *)(p->arrives + p->n - 1);
+	return 0;
+}
+
+/* What can wait until nobody waits: completions of posts, and receive requests for those used up, many or all. */
+static int settle(struct ping *p, bool all)
+{
+	uint64_t deadline = 0;
+	unsigned turn = 0;
+	int r = 0;
+
+	while (r == 0 && p->waits) {
+		r = look(p);
+		if (r == 0 && ++turn % LOOK_EACH == 0)
+			r = look_at_clock(p, &deadline);
+	}
+	if (r == 0 && p->used >= (all ? 1 : QUEUE_RECEIVES / 2)) {
+		r = post_receives(p->nic, p->qp, p->into, p->used, p->failure);
+		p->used = 0;
+	}
+	return r;
+}
+
+/* ---- there and back ---- */
+
+static int check(const struct ping *p, uint8_t sent)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->arrives[i] != sent)
+			return rdma_fail(
+				p->failure, RDMA_STEP_DATA, WRONG_GARBAGE,
+				"a message came back with other data than it was sent with: %u instead of %u",
+				p->arrives[i], sent);
+	return 0;
+}
+
+int ping_trip(void *ping, unsigned n, double *ret_us)
+{
+	struct ping *p = ping;
+	const struct rdma_load *l = p->load;
+	uint8_t sent = ping_flag(l, n), old = ping_flag(l, l->answers ? n : n - 1), got;
+	uint64_t start;
+	int r;
+
+	memset(p->leaves, sent, p->n);
+	start = clock_ns();
+	r = post(p, false);
+	if (r == 0)
+		r = await_message(p, old, &got);
+	*ret_us = (double)(clock_ns() - start) / 2e3;
+	if (r == 0)
+		r = settle(p, false);
+	return r < 0 || l->like_perftest ? r : check(p, sent);
+}
+
+int ping_await_first(struct ping *p)
+{
+	uint8_t got;
+
+	return await_message(p, 0, &got);
+}
+
+int ping_last(struct ping *p, uint8_t value)
+{
+	int r;
+
+	memset(p->leaves, value, p->n);
+	r = post(p, true);
+	return r < 0 ? r : settle(p, true);
+}
+
+int ping_answer(struct ping *p)
+{
+	uint8_t old = 0, got = 0;
+	int r;
+
+	do {
+		pulse_beat(p->nic->pulse);
+		r = await_message(p, old, &got);
+		old = got;
+		if (r == 0 && got) {
+			memcpy(p->leaves, p->arrives, p->n);
+			r = post(p, false);
+		}
+		if (r == 0)
+			r = settle(p, !got);
+	} while (r == 0 && got);
+	return r;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session ended that may be refused or fail half-way; all but ENDED_WELL with a sentence (base/err.h). */
+#pragma once
+
+enum ending {
+	ENDED_WELL,
+	ENDED_REFUSED,   /* or wrong usage; nothing was changed */
+	ENDED_UNDECIDED, /* the machine could not be read or judged */
+	ENDED_FAILED,    /* a change failed */
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences of calls through the shim: collectives, groups, splits, aborts, destroys, new communicators, by 2 to 4 ranks. */
+#include "rig.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Some are taken over, and some reach the stand-in for NCCL: it depends on the input. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	setenv("ONEHOP_NCCL_LIBRARY", STANDIN, 0);
+	setenv("ONEHOP_SHIM_DEVICES", "host", 1);
+	setenv("ONEHOP_SHIM_MEET_MS", "60000", 1);
+	setenv("ONEHOP_SHIM", "all", 0);
+	if (!rig_play(data, size))
+		abort();
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks as threads that call NCCL's functions on the host back end, and check what comes out. */
+#pragma once
+
+#include "nccl/functions.h"
+
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define RIG_RANKS   4
+#define RIG_STREAMS 3
+
+enum rig_operation {
+	RIG_ALL_REDUCE,
+	RIG_REDUCE,
+	RIG_REDUCE_SCATTER,
+	RIG_ALL_GATHER,
+	RIG_BROADCAST,
+	RIG_BCAST,
+	RIG_ALL_TO_ALL,
+	RIG_OPERATIONS
+};
+
+struct rig;
+struct rig_use; /* a call under way, with its memory */
+
+struct rank {
+	struct rig *rig;
+	struct ncclComm *comm;
+	int me, n; /* in it */
+	struct device_set *set;
+	struct stream streams[RIG_STREAMS];
+	void *native[RIG_STREAMS];
+	char error[256];
+};
+
+struct rig {
+	int n;
+	struct rank ranks[RIG_RANKS];
+	struct nccl_id id;
+	pthread_barrier_t barrier;
+	_Atomic(unsigned long) calls, zeros; /* collectives called, and those of no element */
+	unsigned reached;                    /* what the stand-in had counted before */
+};
+
+struct rig *rig_new(int n);
+void rig_free(struct rig *g);
+
+enum rig_way {
+	RIG_SHIM,
+	RIG_LAST_WITHOUT, /* the last rank calls the real functions */
+	RIG_NOT_BLOCKING,
+};
+
+/* The next process has hardly any memory left when it makes its communicator. */
+extern bool rig_little_memory;
+
+/* All ranks make a communicator and run `what`, each in its thread; what is left of the communicator is destroyed. */
+void rig_run_all(struct rig *g, void (*what)(struct rank *r), enum rig_way way);
+/* One rank, in a process of its own; its exit status. taken: all calls must have been taken over, else none. */
+int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r), bool taken);
+
+/* Another communicator for the rank. */
+void rig_set(struct rank *r, struct ncclComm *comm);
+/* Starts a call. A failure is kept in the rank. */
+struct rig_use *rig_start(struct rank *r, int stream, enum rig_operation o, size_t count, int type,
+			  int op, int root, bool in_place);
+/* Waits and compares. */
+void rig_finish(struct rank *r, struct rig_use *u);
+/* Waits, whatever came out. */
+void rig_drop(struct rank *r, struct rig_use *u);
+/* All of it; NCCL's status. */
+int rig_run(struct rank *r, int stream, enum rig_operation o, size_t count, int type, int op,
+	    int root, bool in_place);
+
+void rig_check(struct rank *r, int status);
+void rig_fail(struct rank *r, const char *what);
+/* Prints the reasons. */
+bool rig_failed(const struct rig *g);
+unsigned long rig_calls(const struct rig *g);
+/* How many collectives the stand-in has seen since rig_new, those of no element left out. */
+unsigned long rig_reached(void);
+
+/* A random program of groups, splits, aborts, destroys and calls that all ranks run. */
+bool rig_random(unsigned seed, unsigned rounds);
+/* The same, as these bytes say. */
+bool rig_play(const unsigned char *bytes, size_t n);

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * takeover CASE: an application's use of NCCL through the shim, which is part of this program, with ranks that are threads
+ * and devices of the host back end; the real NCCL is a stand-in (ONEHOP_NCCL_LIBRARY). All results are checked against sums
+ * made here. The stand-in counts the collectives that reach it. TAP.
+ */
+#include "rig.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static unsigned number;
+static bool failed;
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+	__has_feature(address_sanitizer)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+static void check(bool right, const char *what)
+{
+	printf("%sok %u - %s\n", right ? "" : "not ", ++number, what);
+	failed |= !right;
+}
+
+/* ---- cases ---- */
+
+static void all_operations(struct rank *r)
+{
+	for (int o = 0; o < RIG_OPERATIONS; o++)
+		for (int type = 0; type < 10; type++)
+			for (int op = 0; op < (o <= RIG_REDUCE_SCATTER ? 5 : 1); op++)
+				rig_check(r, rig_run(r, 0, (enum rig_operation)o,
+						     1 + (size_t)(type * 37 + op), type, op,
+						     (type + op) % r->n, op & 1));
+}
+
+static void sizes_and_streams(struct rank *r)
+{
+	static const size_t counts[] = {0, 1, 2, 1000, 20000, 70000};
+
+	for (size_t i = 0; i < 24; i++)
+		rig_check(r, rig_run(r, (int)(i % RIG_STREAMS),
+				     (enum rig_operation)(i % RIG_OPERATIONS), counts[i % 6], 7, 0,
+				     0, false));
+}
+
+/* Small sums of float32 and nothing else, between two ranks. */
+static void what_is_faster(struct rank *r)
+{
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false));
+}
+
+static void what_is_not(struct rank *r)
+{
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 270000, 7, 0, 0, false)); /* 1.03 MiB */
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 8, 0, 0, false));
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 7, 2, 0, false));
+	rig_check(r, rig_run(r, 0, RIG_ALL_GATHER, 1000, 7, 0, 0, false));
+}
+
+static void groups(struct rank *r)
+{
+	struct rig_use *a, *b, *c;
+
+	ncclGroupStart();
+	a = rig_start(r, 0, RIG_ALL_REDUCE, 100, 7, 0, 0, false);
+	ncclGroupStart();
+	b = rig_start(r, 1, RIG_BROADCAST, 100, 2, 0, r->n - 1, false);
+	ncclGroupEnd();
+	c = rig_start(r, 0, RIG_ALL_GATHER, 100, 1, 0, 0, false);
+	rig_check(r, ncclGroupEnd());
+	rig_finish(r, a);
+	rig_finish(r, b);
+	rig_finish(r, c);
+}
+
+static void splits(struct rank *r)
+{
+	struct ncclComm *parent = r->comm, *child = NULL, *twin = NULL;
+	const int n = r->n, me = r->me;
+
+	rig_check(r, ncclCommSplit(parent, me % 2, -me, &child, NULL));
+	rig_check(r, ncclCommSplit(parent, 0, me, &twin, NULL));
+	rig_set(r, child);
+	all_operations(r);
+	rig_set(r, twin);
+	what_is_faster(r);
+	if (me % 2)
+		ncclCommDestroy(parent);
+	ncclCommDestroy(child);
+	if (me % 2 == 0)
+		ncclCommDestroy(parent);
+	what_is_faster(r);
+	r->comm = twin;
+	r->n = n;
+	r->me = me;
+}
+
+/* Without its last rank, and then without another one, after the parent was aborted. */
+static void shrinks(struct rank *r)
+{
+	struct ncclComm *parent = r->comm, *child = NULL;
+	int last = r->n - 1, first = 0;
+
+	if (r->me == last)
+		return;
+	rig_check(r, ncclCommShrink(parent, &last, 1, &child, NULL, 0));
+	rig_set(r, child);
+	all_operations(r);
+	rig_check(r, ncclCommDestroy(parent));
+	r->comm = NULL;
+	if (r->me == 0) {
+		rig_check(r, ncclCommDestroy(child));
+		return;
+	}
+	rig_check(r, ncclCommShrink(child, &first, 1, &r->comm, NULL, 1));
+	rig_check(r, ncclCommAbort(child));
+	if (r->comm)
+		rig_set(r, r->comm);
+	all_operations(r);
+}
+
+static void no_color(struct rank *r)
+{
+	struct ncclComm *parent = r->comm, *child = NULL;
+
+	rig_check(r, ncclCommSplit(parent, r->me == 0 ? -1 : 1, r->me, &child, NULL));
+	if (r->me == 0 && child)
+		rig_fail(r, "a rank without a color has a communicator");
+	if (child) {
+		rig_set(r, child);
+		what_is_faster(r);
+		ncclCommDestroy(child);
+	}
+	rig_set(r, parent);
+	what_is_faster(r);
+}
+
+/* The last rank never calls: the others wait until they abort. */
+static void aborts(struct rank *r)
+{
+	struct rig_use *u;
+	int status = NCCL_SUCCESS;
+
+	if (r->me == r->n - 1) {
+		rig_check(r, ncclCommAbort(r->comm));
+		r->comm = NULL;
+		return;
+	}
+	u = rig_start(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false);
+	ncclCommGetAsyncError(r->comm, &status);
+	rig_check(r, status);
+	rig_check(r, ncclCommAbort(r->comm));
+	rig_drop(r, u); /* the stream ends: the kernel gave up */
+	r->comm = NULL;
+}
+
+/* The last rank gives another count: all get an error with both calls, and what they enqueued ends. */
+static void disagrees(struct rank *r)
+{
+	const size_t count = r->me == r->n - 1 ? 1001 : 1000;
+	struct rig_use *u = rig_start(r, 0, RIG_ALL_REDUCE, count, 7, 0, 0, false);
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int status = NCCL_SUCCESS;
+
+	for (int i = 0; i < 30000 && status == NCCL_SUCCESS; i++) {
+		rig_check(r, ncclCommGetAsyncError(r->comm, &status));
+		nanosleep(&pause, NULL);
+	}
+	if (status != NCCL_INVALID_USAGE ||
+	    !strstr(ncclGetLastError(r->comm), "all_reduce(1000 float32, sum)") ||
+	    !strstr(ncclGetLastError(r->comm), "all_reduce(1001 float32, sum)"))
+		rig_fail(r, ncclGetLastError(r->comm));
+	rig_check(r, ncclCommAbort(r->comm));
+	rig_drop(r, u);
+	r->comm = NULL;
+}
+
+static void destroys(struct rank *r)
+{
+	struct rig_use *u = rig_start(r, 0, RIG_ALL_REDUCE, 60000, 7, 0, 0, false);
+
+	rig_check(r, ncclCommDestroy(r->comm)); /* waits for what is under way */
+	rig_finish(r, u);
+	r->comm = NULL;
+}
+
+/* ---- one thread, all ranks ---- */
+
+static void one_thread(struct rig *g, bool all)
+{
+	struct ncclComm *comms[RIG_RANKS] = {NULL};
+	struct nccl_id id;
+	struct rig_use *uses[RIG_RANKS] = {NULL};
+
+	ncclGetUniqueId(&id);
+	if (all) {
+		check(ncclCommInitAll(comms, g->n, NULL) == NCCL_SUCCESS, "CommInitAll");
+	} else {
+		ncclGroupStart();
+		for (int i = 0; i < g->n; i++)
+			ncclCommInitRank(&comms[i], g->n, id, i);
+		check(ncclGroupEnd() == NCCL_SUCCESS, "CommInitRank of all ranks in one group");
+	}
+	for (int i = 0; i < g->n; i++)
+		g->ranks[i].comm = comms[i];
+	for (int round = 0; round < 20; round++) {
+		ncclGroupStart();
+		for (int i = 0; i < g->n; i++)
+			uses[i] = rig_start(&g->ranks[i], 0,
+					    (enum rig_operation)(round % RIG_OPERATIONS), 500, 7, 0,
+					    0, round & 1);
+		rig_check(&g->ranks[0], ncclGroupEnd());
+		for (int i = 0; i < g->n; i++)
+			rig_finish(&g->ranks[i], uses[i]);
+	}
+	for (int i = 0; i < g->n; i++)
+		ncclCommDestroy(comms[i]);
+}
+
+/* ---- ranks that cannot or do not want ---- */
+
+static void whole(struct rank *r)
+{
+	all_operations(r);
+}
+
+static void finish(struct rig *g, bool taken, const char *what)
+{
+	char text[160];
+
+	check(!rig_failed(g), what);
+	snprintf(text, sizeof(text), "%s: %s", what,
+		 taken ? "all were taken over" : "all reached NCCL");
+	check(taken ? rig_reached() == 0 : rig_reached() == rig_calls(g), text);
+}
+
+static void in_threads(int n, void (*what)(struct rank *r), bool taken, const char *name)
+{
+	struct rig *g = rig_new(n);
+
+	rig_run_all(g, what, RIG_SHIM);
+	finish(g, taken, name);
+	rig_free(g);
+}
+
+/* Ranks are processes; `off`: of the last one the shim is off. */
+static void in_processes(bool off)
+{
+	struct nccl_id id;
+	pid_t pids[2];
+	int right = 0, status;
+
+	if (SANITIZED) {
+		printf("ok %u # SKIP a sanitizer's own memory is not limited with the rest\n",
+		       ++number);
+		return;
+	}
+	ncclGetUniqueId(&id);
+	fflush(stdout);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			if (off && i == 1)
+				setenv("ONEHOP_SHIM", "off", 1);
+			_exit(rig_process(&id, i, 2, all_operations, !off));
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		right += waitpid(pids[i], &status, 0) == pids[i] && status == 0;
+	check(right == 2, off ? "one of two processes has the shim turned off: all reached NCCL"
+			      : "two processes: all were taken over");
+}
+
+static void case_all(void)
+{
+	in_threads(2, whole, true, "two ranks, all operations");
+	in_threads(3, whole, true, "three ranks, all operations");
+	in_threads(2, sizes_and_streams, true, "sizes and streams");
+	in_threads(2, groups, true, "groups");
+	in_threads(4, splits, true, "splits");
+	in_threads(3, no_color, true, "a split without a color");
+	in_threads(4, shrinks, true, "shrinks");
+	in_threads(2, aborts, true, "aborts");
+	in_threads(3, disagrees, true, "ranks that disagree");
+	in_threads(3, destroys, true, "destroys while calls are under way");
+}
+
+static void case_thread(void)
+{
+	for (int all = 0; all < 2; all++) {
+		struct rig *g = rig_new(3);
+
+		one_thread(g, all);
+		finish(g, true, all ? "CommInitAll" : "one thread");
+		rig_free(g);
+	}
+}
+
+static void case_off(void)
+{
+	in_threads(2, whole, false, "turned off");
+	in_threads(2, groups, false, "turned off, groups");
+}
+
+static void case_table(void)
+{
+	in_threads(2, what_is_faster, true, "what is faster");
+	in_threads(2, what_is_not, false, "what is not");
+	in_threads(3, what_is_faster, false, "a number of ranks that was not measured");
+}
+
+/* What keeps NCCL from P2P, and from shared memory too. */
+static void case_host(void)
+{
+	setenv("NCCL_P2P_DISABLE", "1", 1);
+	in_threads(2, whole, true, "through the host's memory");
+	in_threads(3, groups, true, "through the host's memory, groups");
+	setenv("NCCL_SHM_DISABLE", "1", 1);
+	in_threads(2, whole, false, "neither P2P nor shared memory");
+	unsetenv("NCCL_P2P_DISABLE");
+	in_threads(2, whole, true, "P2P without shared memory");
+	unsetenv("NCCL_SHM_DISABLE");
+}
+
+/* One of two processes has no memory left for a communicator of libonehop's. */
+static void case_memory(void)
+{
+	struct nccl_id id;
+	pid_t pids[2];
+	int right = 0, status;
+
+	ncclGetUniqueId(&id);
+	fflush(stdout);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			rig_little_memory = i == 1;
+			_exit(rig_process(&id, i, 2, all_operations, false));
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		if (wait(&status) > 0 && status == 0)
+			right++;
+		else
+			for (int k = 0; k < 2; k++) /* the other would wait for ever */
+				kill(pids[k], SIGKILL);
+	}
+	check(right == 2, "one of two processes has no memory: all reached NCCL");
+}
+
+static void case_without(void)
+{
+	struct rig *g = rig_new(2);
+
+	rig_run_all(g, whole, RIG_LAST_WITHOUT);
+	finish(g, false, "a rank without the shim");
+	rig_free(g);
+	g = rig_new(2);
+	rig_run_all(g, whole, RIG_NOT_BLOCKING);
+	finish(g, false, "communicators that do not block");
+	rig_free(g);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {{"all", case_all},      {"thread", case_thread},   {"off", case_off},
+		     {"table", case_table},  {"without", case_without}, {"host", case_host},
+		     {"memory", case_memory}};
+
+	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
+		if (strcmp(argv[1], cases[i].name) == 0)
+			cases[i].run();
+	if (argc == 2 && strcmp(argv[1], "processes") == 0)
+		in_processes(false);
+	if (argc == 2 && strcmp(argv[1], "process_off") == 0)
+		in_processes(true);
+	if (argc == 4 && strcmp(argv[1], "random") == 0)
+		check(rig_random((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3])), "random calls");
+	printf("1..%u\n", number);
+	return failed || number == 0;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rate.h"
 
-#include <stdlib.h>
+#include "base/order.h"
 
 /*
  * Of the path: every healthy pair that somebody published reaches 85 % or more of what is expected here (RTX
@@ -49,17 +49,10 @@ double rate_slow_share(enum rate_by by)
 	return shares[by];
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 double rate_median(double *values, size_t n)
 {
 	if (n < 3)
 		return 0;
-	qsort(values, n, sizeof(*values), compare);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+	sort_doubles(values, n);
+	return median_of_sorted(values, n);
 }

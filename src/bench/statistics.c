@@ -3,6 +3,7 @@
 #include "bench/statistics.h"
 
 #include "base/err.h"
+#include "base/order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -48,17 +49,10 @@ void samples_done(struct samples *s)
 	*s = (struct samples){0};
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void samples_sort(struct samples *s)
 {
 	if (!s->sorted && s->n)
-		qsort(s->values, s->n, sizeof(*s->values), by_value);
+		sort_doubles(s->values, s->n);
 	s->sorted = true;
 }
 

@@ -2,8 +2,8 @@
 #include "diagnose/rate_groups.h"
 
 #include "base/alloc.h"
+#include "base/order.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -19,13 +19,6 @@ struct rates {
 	double *sorted;
 	size_t n;
 };
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static bool collect(const struct machine *m, struct arena *a, enum observed_kind kind,
 		    struct rates *ret)
@@ -43,7 +36,7 @@ static bool collect(const struct machine *m, struct arena *a, enum observed_kind
 		ret->of[(size_t)o->initiator * n + (size_t)o->target] = o;
 		ret->sorted[ret->n++] = o->value;
 	}
-	qsort(ret->sorted, ret->n, sizeof(*ret->sorted), ascending);
+	sort_doubles(ret->sorted, ret->n);
 	return ret->n;
 }
 

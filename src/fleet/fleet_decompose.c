@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/order.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* So many of a part's figures are low when the part itself is the cause; low: by half of what makes an outlier. */
@@ -49,17 +49,10 @@ static bool part_any(const struct figure_key *k, int gpu)
 	return k->initiator == gpu || k->target == gpu;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Sorts; of an even number the upper one, so that a part is low only if more than half of it is. */
 static double upper_median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare_doubles);
+	sort_doubles(v, n);
 	return v[n / 2];
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/rate.h"
 
 #include <math.h>
@@ -37,19 +38,6 @@ struct measured {
 
 /* ---- statistics ---- */
 
-/* Of values in rising order. */
-static double median_of_sorted(const double *v, size_t n)
-{
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void describe(struct cluster *c)
 {
 	AUTO_FREE double *v = xcalloc(c->n, sizeof(*v));
@@ -59,7 +47,7 @@ static void describe(struct cluster *c)
 	c->median = median_of_sorted(v, c->n);
 	for (size_t i = 0; i < c->n; i++)
 		v[i] = fabs(v[i] - c->median);
-	qsort(v, c->n, sizeof(*v), compare_doubles);
+	sort_doubles(v, c->n);
 	c->sigma = c->median > 0 ? MAD_TO_SIGMA * median_of_sorted(v, c->n) / c->median : 0;
 }
 
@@ -141,7 +129,7 @@ static void pool_sigmas(struct measured *m, size_t n)
 		for (size_t j = 0; j < n; j++)
 			if (same_metric(m[i].key, m[j].key))
 				v[have++] = m[j].clusters[0].sigma;
-		qsort(v, have, sizeof(*v), compare_doubles);
+		sort_doubles(v, have);
 		m[i].pooled = median_of_sorted(v, have);
 	}
 }

@@ -2,6 +2,7 @@
 #include "result/comparison.h"
 
 #include "base/arena.h"
+#include "base/order.h"
 #include "base/rate.h"
 
 #include <math.h>
@@ -266,17 +267,10 @@ static void add_cell(struct work *w, struct compared *k, const struct figure *be
 
 /* ---- a metric ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median_of(double *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), compare_doubles);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+	sort_doubles(values, n);
+	return median_of_sorted(values, n);
 }
 
 static double sum_of(double *values, size_t n)

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/order.h"
 #include "bench/collective_impl.h"
 #include "bench/statistics.h"
 #include "collective/operation.h"
@@ -653,19 +654,12 @@ static double time_graph(struct rig *b, const struct graph *graphs, unsigned n)
 	return elapsed(b) / n;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 #define SAMPLES 9
 
 static double median(double *v)
 {
-	qsort(v, SAMPLES, sizeof(*v), compare);
-	return v[SAMPLES / 2];
+	sort_doubles(v, SAMPLES);
+	return median_of_sorted(v, SAMPLES);
 }
 
 static unsigned repeats(u64 bytes)

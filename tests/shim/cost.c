@@ -3,6 +3,7 @@
  * cost STANDIN [ROUNDS]: what the shim adds to a call that it passes on: calls to a stand-in for NCCL through the
  * preloaded shim and past it, in turn. Prints the medians and the median of the differences.
  */
+#include "base/order.h"
 #include "nccl_calls.h"
 
 #include <dlfcn.h>
@@ -26,17 +27,10 @@ static double time_calls(all_reduce *f)
 	return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / CALLS;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(double *values, int n)
 {
-	qsort(values, (size_t)n, sizeof(*values), compare);
-	return values[n / 2];
+	sort_doubles(values, (size_t)n);
+	return median_of_sorted(values, (size_t)n);
 }
 
 int main(int argc, char **argv)

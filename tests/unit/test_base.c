@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/order.h"
 #include "base/path.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -51,6 +52,18 @@ static void numbers(void **state)
 	assert_int_equal(text_to_u64("", &u), -EINVAL);
 	assert_int_equal(text_to_u64("12x", &u), -EINVAL);
 	assert_int_equal(text_to_u64("99999999999999999999", &u), -ERANGE);
+}
+
+static void numbers_in_order(void **state)
+{
+	double values[] = {3, -1, 2, 10};
+
+	(void)state;
+	sort_doubles(values, 4);
+	assert_true(values[0] == -1 && values[1] == 2 && values[2] == 3 && values[3] == 10);
+	assert_true(median_of_sorted(values, 4) == 2.5);
+	assert_true(median_of_sorted(values, 3) == 2);
+	assert_true(median_of_sorted(values, 1) == -1);
 }
 
 static void paths_are_spelled_one_way(void **state)
@@ -291,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arena_grows),
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(numbers_in_order),
 		cmocka_unit_test(paths_are_spelled_one_way),
 		cmocka_unit_test(a_root_has_one_slash),
 		cmocka_unit_test(lines_and_words),

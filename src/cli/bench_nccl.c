@@ -14,11 +14,13 @@ struct bench_nccl_options {
 };
 
 /* clang-format off */
-#define O(member) offsetof(struct bench_nccl_options, member)
+#define AT(member) offsetof(struct bench_nccl_options, member)
 static const struct option nccl_table[] = {
-	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_op_words, 0, 0, 0},
-	{"shim", 0, OPTION_FLAG, O(request.with_shim), NULL, "measure NCCL with libonehop's shim and without it, a batch of each in turn, and print the ratio", NULL, 0, 0, 0},
-	{"shim-library", 0, OPTION_FILE, O(request.shim), "FILE", "use this drop-in/libnccl.so.2 of the shim instead of the installed one", NULL, 0, 0, 0},
+	OPT_CHOICE("op", request.op, "NAME", nccl_op_words, "the operation (all-reduce)"),
+	OPT_FLAG("shim", request.with_shim,
+		"measure NCCL with libonehop's shim and without it, a batch of each in turn, and print the ratio"),
+	OPT_FILE("shim-library", request.shim, "FILE",
+		"use this drop-in/libnccl.so.2 of the shim instead of the installed one"),
 	COLLECTIVE_SIZES(struct bench_nccl_options),
 	COLLECTIVE_RUN(struct bench_nccl_options, "for all timed batches together (20; with --shim 60)"),
 	COMMON_FORMAT(struct bench_nccl_options, formats, "nccl-tests: exactly its output; csv: the figures for a spreadsheet"),
@@ -30,8 +32,12 @@ static const struct option nccl_table[] = {
 	COMMON_HELP(struct bench_nccl_options),
 	OPTIONS_END,
 };
-#undef O
 /* clang-format on */
+
+static const struct option_rule nccl_rules[] = {
+	{"shim-library", .needs = "shim"},
+	{0},
+};
 
 /* ---- what it prints ---- */
 
@@ -108,8 +114,6 @@ static int run_bench_nccl(const void *options, const char *const *args)
 						.verdict = add_verdict};
 
 	(void)args;
-	if (o->request.shim && !o->request.with_shim)
-		return fail(EXIT_REFUSED, "--shim-library needs --shim");
 	if (as_nccl_tests && o->request.with_shim)
 		return fail(EXIT_REFUSED,
 			    "--shim prints ratios, for which nccl-tests has no columns: without "
@@ -129,6 +133,7 @@ const struct command command_bench_nccl = {
 		 "hosts set ONEHOP_ADDR=HOST:PORT of rank 0 for all. NCCL runs in a separate "
 		 "process, which is killed if it hangs.",
 	.options = nccl_table,
+	.rules = nccl_rules,
 	.size = sizeof(struct bench_nccl_options),
 	.run = run_bench_nccl,
 };

@@ -26,7 +26,7 @@ struct suspect {
 	struct question decide;     /* the step that decides */
 };
 
-enum { SUSPECTS_MAX = 16 };
+enum { SUSPECTS_MAX = 20 };
 
 /*
  * The causes, the most likely first: those that a finding shows, by confidence and severity, then the others, as often

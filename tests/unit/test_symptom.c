@@ -64,6 +64,9 @@ static const struct {
 	{"rtx4090x8-before", SYMPTOM_REFUSED, 0, 1,
 	 "driver-refuses:p2p-geforce bar1:bar1-small gpu-mode:?"},
 	{"made-up-switch", SYMPTOM_SLOW, -1, -1, ""},
+	{"made-up-no-driver", SYMPTOM_REFUSED, -1, -1, "driver:driver-loaded"},
+	{"made-up-unbound", SYMPTOM_CRASH, -1, -1,
+	 "driver:driver-bound gpu-fault:? shared-memory:? program"},
 };
 
 static void suspects(void **state)

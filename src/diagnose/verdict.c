@@ -288,6 +288,12 @@ static struct tally tally_pairs(const struct topology *t, enum endpoint_kind oth
 
 #define CAVEATS_NAMED 3
 
+/* A warning that the counts of direct pairs do not show: one about some pairs, slow ones for instance, or about all. */
+static bool is_caveat(const struct finding *f)
+{
+	return finding_contradicts(f) || (f->severity > SEVERITY_INFO && f->pairs);
+}
+
 /* What findings say against pairs whose paths are fine, or unknown: ". But see gpu-mig". */
 static void put_caveats(struct strbuf *b, const struct diagnosis *d)
 {
@@ -297,7 +303,7 @@ static void put_caveats(struct strbuf *b, const struct diagnosis *d)
 	for (size_t i = 0; i < d->finding_n && n < CAVEATS_NAMED; i++) {
 		const struct finding *f = &d->findings[i];
 
-		if (!finding_contradicts(f) || f->rule == last)
+		if (!is_caveat(f) || f->rule == last)
 			continue;
 		strbuf_printf(b, "%s%s", n++ ? ", " : ". But see ", f->rule->id);
 		last = f->rule;

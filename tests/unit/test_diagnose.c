@@ -223,7 +223,9 @@ static void sentence_direct(void **state)
 	(void)state;
 	assert_sentence(build_switch(), "GPU P2P: both pairs direct over PCIe");
 	build_setting(m, "NCCL_P2P_DISABLE", "1");
-	assert_sentence(m, "GPU P2P: both pairs direct over PCIe (NCCL's settings exclude them)");
+	assert_sentence(
+		m,
+		"GPU P2P: both pairs direct over PCIe (NCCL's settings exclude them). But see nccl-p2p-disabled");
 	m = build_two_root_ports();
 	for (size_t i = 0; i < 2; i++) {
 		build_model(&m->gpus[i], "NVIDIA H200", 90);

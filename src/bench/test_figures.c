@@ -54,8 +54,8 @@ static void add_pair(struct figures *f, const struct pair_result *p, int i, int 
 	if (ok || slow)
 		add_check(f, METRIC_PAIR_RATE, i, j, !slow, kind_word(p->kind), pattern);
 	if (p->round_trip.median_ns > 0)
-		figures_add(f, METRIC_ROUND_TRIP, i, j, p->round_trip.median_ns / 1e3)->samples =
-			(unsigned)p->round_trip.n;
+		figures_add(f, METRIC_ROUND_TRIP_SINGLE, i, j, p->round_trip.median_ns / 1e3)
+			->samples = (unsigned)p->round_trip.n;
 	if (slow)
 		figures_add(f, METRIC_WRITE_CE, i, j, p->copy_gbps);
 }

@@ -102,7 +102,8 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	if (slow && json_is_number(gbps))
 		figures_add(f, METRIC_WRITE_CE, i, j, json_number_value(gbps))->from = from;
 	if (json_is_number(ns) && json_number_value(ns) > 0)
-		figures_add(f, METRIC_ROUND_TRIP, i, j, json_number_value(ns) / 1e3)->from = from;
+		figures_add(f, METRIC_ROUND_TRIP_SINGLE, i, j, json_number_value(ns) / 1e3)->from =
+			from;
 }
 
 /* Over P2P, and through host memory, which shows whether the GPUs themselves are right. */
@@ -167,7 +168,7 @@ static void read_kept_pair(struct figures *f, size_t k, const json_t *pair)
 {
 	static const struct {
 		const char *key, *what;
-	} values[] = {{"latency_us", METRIC_ROUND_TRIP}, {"gbps", METRIC_WRITE_CE}};
+	} values[] = {{"latency_us", METRIC_ROUND_TRIP_SINGLE}, {"gbps", METRIC_WRITE_CE}};
 	int i = kept_gpu(f, text_of(pair, "initiator")), j = kept_gpu(f, text_of(pair, "target"));
 	const json_t *ok = json_object_get(pair, "ok");
 	bool refused = strcmp(text_of(pair, "kind"), "refused") == 0;

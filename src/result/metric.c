@@ -93,6 +93,7 @@ const struct metric metrics[] = {
 	 P2P_TEST(8, "P2P=Enabled Latency (P2P Reads) Matrix")},
 	{METRIC(METRIC_ROUND_TRIP, "flag round trip"), SPAN(SHAPE_ROUND_TRIP), SM, .standard = true, .observed = OBSERVED_LATENCY,
 	 .heading = "flag to the other GPU and back"},
+	{METRIC(METRIC_ROUND_TRIP_SINGLE, "single flag round trip"), SPAN(SHAPE_ROUND_TRIP), SM, .observed = OBSERVED_LATENCY},
 	{METRIC("latency-chase", "pointer chase"), LOAD(SHAPE_CHASE), .standard = true,
 	 .heading = "load from the other's memory (pointer chase)",
 	 NVBANDWIDTH(10, "device_to_device_latency_sm", "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)")},

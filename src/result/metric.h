@@ -29,8 +29,10 @@
 #define METRIC_LATENCY_WRITE "latency-write"
 #define METRIC_LATENCY_READ  "latency-read"
 #define METRIC_ROUND_TRIP    "round-trip"
-#define METRIC_LOCAL_COPY    "local-copy"
-#define METRIC_NIC_REACHES   "nic-reaches" /* kind: what failed */
+#define METRIC_ROUND_TRIP_SINGLE                                                                   \
+	"round-trip-single" /* of `onehop test`: the median of rounds timed one by one */
+#define METRIC_LOCAL_COPY  "local-copy"
+#define METRIC_NIC_REACHES "nic-reaches" /* kind: what failed */
 #define METRIC_NIC_WRITE_VERIFIED                                                                  \
 	"nic-write-verified" /* kind: how the data was wrong, or what failed */
 #define METRIC_NIC_READ_VERIFIED     "nic-read-verified"

@@ -8,6 +8,7 @@
 #include "ingest/figures_open.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"
+#include "result/comparison.h"
 #include "result/figures_json.h"
 
 #include <cmocka.h>
@@ -418,7 +419,7 @@ static void figures_of_the_first_release(void **state)
 static void tests_of_the_first_release(void **state)
 {
 	struct figures *f = read_old("test.json");
-	const struct figure *round = figures_find(f, METRIC_ROUND_TRIP, 0, 1, 0);
+	const struct figure *round = figures_find(f, METRIC_ROUND_TRIP_SINGLE, 0, 1, 0);
 
 	(void)state;
 	assert_string_equal(f->tool, "onehop test");
@@ -428,6 +429,35 @@ static void tests_of_the_first_release(void **state)
 	assert_value(f, METRIC_GPU_VERIFIED, 1, 1, 0, 1);
 	assert_true(round->median > 2 && round->median < 4);
 	figures_free(f);
+}
+
+/* What `onehop test` and `bench p2p` measure differs by a factor, so nobody may compare the two. */
+static void round_trips_of_two_tools(void **state)
+{
+	static const char *const names[] = {METRIC_ROUND_TRIP_SINGLE, METRIC_ROUND_TRIP};
+	static const char *const tools[] = {"onehop test", "onehop bench p2p"};
+	struct figures *of[2];
+	struct comparison *c;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		json_t *json =
+			json_pack("{s:s, s:i, s:s, s:[{s:s}, {s:s}], s:[{s:s, s:i, s:i, s:f}]}",
+				  "schema", "onehop-figures", "version", 2, "tool", tools[i],
+				  "gpus", "pci", "0000:41:00.0", "pci", "0000:42:00.0", "figures",
+				  "what", "round-trip", "initiator", 0, "target", 1, "median", 3.0);
+
+		assert_int_equal(figures_from_json(json, "kept.json", &of[i]), 0);
+		assert_string_equal(of[i]->rows[0].what, names[i]);
+		json_decref(json);
+	}
+	c = comparison_new(of[0], of[1]);
+	assert_int_equal(c->kind_n, 0);
+	assert_int_equal(c->only_before, 1);
+	assert_int_equal(c->only_after, 1);
+	comparison_free(c);
+	figures_free(of[0]);
+	figures_free(of[1]);
 }
 
 /* Additions that get lost are told for information: the pair is right. */
@@ -460,7 +490,7 @@ static void what_the_first_release_kept(void **state)
 	assert_string_equal(f->conditions[CONDITION_BOOT], "11111111-2222-3333-4444-555555555555");
 	assert_value(f, METRIC_PAIR_VERIFIED, 0, 1, 0, 1);
 	assert_value(f, METRIC_GPU_VERIFIED, 0, 0, 0, 1);
-	assert_non_null(figures_find(f, METRIC_ROUND_TRIP, 1, 0, 0));
+	assert_non_null(figures_find(f, METRIC_ROUND_TRIP_SINGLE, 1, 0, 0));
 	for (size_t i = 0; i < f->row_n; i++)
 		together += strcmp(f->rows[i].what, METRIC_ALL_VERIFIED) == 0 &&
 			    f->rows[i].among_n == 2 && *f->rows[i].pattern;
@@ -808,6 +838,7 @@ int main(void)
 		cmocka_unit_test(figures_of_the_first_release),
 		cmocka_unit_test(atomics_of_the_first_release),
 		cmocka_unit_test(tests_of_the_first_release),
+		cmocka_unit_test(round_trips_of_two_tools),
 		cmocka_unit_test(what_the_first_release_kept),
 		cmocka_unit_test(what_was_not_tested_again_is_kept),
 		cmocka_unit_test(what_was_tested_again_is_replaced),

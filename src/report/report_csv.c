@@ -54,6 +54,7 @@ static void put_figure(struct csv *c, const struct figures *f, const struct figu
 	csv_known(c, row->expected);
 	csv_text(c, row->pattern);
 	csv_text(c, row->kind);
+	csv_text(c, f->note);
 	csv_end(c);
 }
 
@@ -62,7 +63,7 @@ void report_figures_csv(struct strbuf *out, const struct figures *f)
 	static const char *const names[] = {"tool",    "when",          "metric",  "title",
 					    "unit",    SUBJECT_COLUMNS, "median",  "low",
 					    "high",    "interval",      "samples", "expected",
-					    "pattern", "fault",         NULL};
+					    "pattern", "fault",         "note",    NULL};
 	struct csv c = {out, false};
 
 	csv_head(&c, names);
@@ -93,15 +94,18 @@ static void put_change(struct csv *c, const struct comparison *all, const struct
 	put_side(c, after);
 	csv_number(c, before && after ? after->median / before->median : NAN);
 	csv_text(c, change);
+	csv_text(c, before ? all->before->note : NULL);
+	csv_text(c, after ? all->after->note : NULL);
 	csv_end(c);
 }
 
 void report_compare_csv(struct strbuf *out, const struct comparison *all)
 {
-	static const char *const names[] = {
-		"metric",     "title",       "unit",  SUBJECT_COLUMNS, "before",
-		"before_low", "before_high", "after", "after_low",     "after_high",
-		"ratio",      "change",      NULL};
+	static const char *const names[] = {"metric",        "title",      "unit",
+					    SUBJECT_COLUMNS, "before",     "before_low",
+					    "before_high",   "after",      "after_low",
+					    "after_high",    "ratio",      "change",
+					    "before_note",   "after_note", NULL};
 	struct csv c = {out, false};
 
 	csv_head(&c, names);

@@ -27,6 +27,16 @@ int64_t nccl_wrong(const struct collective_result *r)
 	return wrong;
 }
 
+size_t nccl_checked(const struct collective_result *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		for (int k = 0; r->rows[i].count && k < PLACE_N; k++)
+			n += (r->rows[i].cell[k].wrong >= 0) + (r->rows[i].other[k].wrong >= 0);
+	return n;
+}
+
 const struct collective_cell *nccl_faster(const struct collective_row *row)
 {
 	const struct collective_cell *c = row->cell;
@@ -127,7 +137,7 @@ struct figures *collective_figures(const struct collective_result *on,
 	add_note(f, on, device);
 	for (size_t i = 0; i < on->rank_n && i < FIGURES_MAX_GPUS; i++)
 		figures_add_gpu(f, on->ranks[i].pci, on->ranks[i].name, on->ranks[i].ordinal);
-	if (on->plan.check && on->row_n)
+	if (nccl_checked(on))
 		add_check(f, on);
 	add_arm(f, on, false);
 	if (off)

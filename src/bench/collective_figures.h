@@ -10,6 +10,8 @@ struct figures;
 const struct collective_cell *nccl_faster(const struct collective_row *row);
 /* Wrong elements of all rows. */
 int64_t nccl_wrong(const struct collective_result *r);
+/* Results whose data was checked: none of a size that holds no element. */
+size_t nccl_checked(const struct collective_result *r);
 /*
  * Of the faster placement of each size; `off` (NULL: none) as the staged figures. `device` says what the
  * ranks ran on: "CUDA". figures_free.

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "bench/collective_figures.h"
 #include "bench/nccl_api.h"
 #include "report/document.h"
 #include "report/nccl_table.h"
@@ -172,19 +173,9 @@ static void add_wrong_cells(struct document *out, const struct collective_result
 		}
 }
 
-static size_t checked_cells(const struct collective_result *r)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < r->row_n; i++)
-		for (int k = 0; k < PLACE_N; k++)
-			n += (r->rows[i].cell[k].wrong >= 0) + (r->rows[i].other[k].wrong >= 0);
-	return n;
-}
-
 void nccl_report_data(struct document *out, const struct collective_result *r)
 {
-	size_t checked = checked_cells(r);
+	size_t checked = nccl_checked(r);
 
 	if (wrong_cells(r)) {
 		document_item(out, STYLE_BAD, 0, "data", "WRONG in %d of %zu checked results",

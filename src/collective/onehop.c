@@ -87,11 +87,13 @@ int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n
 	char key[RENDEZVOUS_KEY_MAX + 1];
 	int r;
 
-	if (!exchange || !exchange->all_gather || !ret)
-		return err_set(EINVAL, "onehop_open_exchange: no %s",
-			       ret ? "all_gather" : "place for a communicator");
-	*ret = NULL;
+	if (!exchange || !exchange->all_gather)
+		return err_set(EINVAL, "onehop_open_exchange: no all_gather");
+	if (ret)
+		*ret = NULL;
 	r = exchange_key(exchange->all_gather, exchange->context, rank, n, key);
+	if (!ret) /* only now, or the others would wait for this rank in their all_gather */
+		return err_set(EINVAL, "onehop_open_exchange: no place for a communicator");
 	return r < 0 ? r : onehop_open_rank(key, rank, n, device, options, ret);
 }
 
@@ -253,15 +255,20 @@ int onehop_memory_used(const struct onehop_comm *comm, struct onehop_memory *ret
 {
 	int r = comm_check_open(comm, "onehop_memory_used");
 
-	if (r == 0)
-		*ret = (struct onehop_memory){comm->device_bytes, comm->host_bytes};
-	return r;
+	if (r < 0)
+		return r;
+	if (!ret)
+		return err_set(EINVAL, "onehop_memory_used: no place for the answer");
+	*ret = (struct onehop_memory){comm->device_bytes, comm->host_bytes};
+	return 0;
 }
 
 int onehop_alloc(struct onehop_comm *comm, size_t size, void **ret)
 {
 	int r = comm_check_open(comm, "onehop_alloc");
 
+	if (r == 0 && !ret)
+		r = err_set(EINVAL, "onehop_alloc: no place for the memory");
 	return r < 0 ? r : comm_alloc(comm, size, ret);
 }
 

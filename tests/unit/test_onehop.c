@@ -121,6 +121,37 @@ static void what_is_expected(void **state)
 	close_all(&a);
 }
 
+/* ---- no place for an answer ---- */
+
+static int count_calls(void *context, const void *mine, size_t size, void *all)
+{
+	memcpy(all, mine, size);
+	++*(int *)context;
+	return 0;
+}
+
+static void answers_without_a_place(void **state)
+{
+	int calls = 0;
+	const struct onehop_exchange exchange = {count_calls, &calls};
+	struct all a;
+
+	(void)state;
+	expect_error(onehop_open_all(RANKS, NULL, &simulated, NULL), -EINVAL, "open_all: no place");
+	expect_error(onehop_open_rank("key", 0, 1, 0, &simulated, NULL), -EINVAL,
+		     "open_rank: no place");
+	expect_error(onehop_open_exchange(&exchange, 0, 1, 0, &simulated, NULL), -EINVAL,
+		     "open_exchange: no place");
+	assert_int_equal(calls, 1); /* the other ranks do not wait for this one */
+	open_all(&a, &simulated);
+	expect_error(onehop_memory_used(a.comms[0], NULL), -EINVAL, "memory_used: no place");
+	expect_error(onehop_alloc(a.comms[0], 64, NULL), -EINVAL, "alloc: no place");
+	expect_error(onehop_expect(a.comms[0], ONEHOP_ALL_REDUCE, 1, ONEHOP_INT8, ONEHOP_SUM, NULL),
+		     -EINVAL, "expect: no place");
+	sum_all(&a);
+	close_all(&a);
+}
+
 /* ---- a table ---- */
 
 struct file {
@@ -655,6 +686,7 @@ int main(void)
 		cmocka_unit_test(all_ranks_in_one_thread),
 		cmocka_unit_test(memory_through_the_host),
 		cmocka_unit_test(what_is_expected),
+		cmocka_unit_test(answers_without_a_place),
 		cmocka_unit_test(a_table_decides),
 		cmocka_unit_test(a_table_that_cannot_be_used),
 		cmocka_unit_test(aborting_ends_what_waits),

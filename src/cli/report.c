@@ -23,26 +23,26 @@ static const struct option report_table[] = {
 	OPTIONS_END,
 };
 
+/* A check of data, or copies that the testing tool calls slow. */
 static bool any_failed(const struct figures *f)
 {
-	for (size_t i = 0; i < f->row_n; i++)
-		if (figure_is_failure(&f->rows[i]))
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *row = &f->rows[i];
+
+		if (figure_is_failure(row) ||
+		    (strcmp(row->what, METRIC_PAIR_RATE) == 0 && row->low < 1))
 			return true;
+	}
 	return false;
 }
 
-/* The newest of each tool counts: an older failure may have been repaired. */
 static enum exit_code code_of(const struct report_session *s)
 {
 	enum exit_code code = s->check.diagnosis ? verdict_code(s->check.verdict) : EXIT_OK;
 
-	for (size_t i = 0; i < s->result_n; i++) {
-		bool newest = i + 1 == s->result_n ||
-			      strcmp(s->results[i]->tool, s->results[i + 1]->tool) != 0;
-
-		if (newest && any_failed(s->results[i]))
+	for (size_t i = 0; i < s->result_n; i++)
+		if (report_session_newest(s, i) && any_failed(s->results[i]))
 			code = EXIT_FINDING;
-	}
 	return code;
 }
 
@@ -59,7 +59,8 @@ static int print_report(const struct report_session *s, const struct common_opti
 	}
 	fixes.plan = planned.plan;
 	fixes.changes = &planned.changes;
-	report_all(out, s->check.diagnosis, planned.plan ? &fixes : NULL, s->results, s->result_n);
+	report_all(out, s->check.diagnosis, planned.plan ? &fixes : NULL, s->results, s->result_n,
+		   &s->left_out);
 	r = show_document(out, common, code_of(s));
 	if (s->check.diagnosis)
 		planned_done(&planned);
@@ -92,7 +93,8 @@ const struct command command_report = {
 		"What the machine is, whether its pairs are direct, how fast they are, what "
 		"changed, and what to do. RESULT is a result of onehop test or bench or of another "
 		"tool, as for compare, or a recording or text of a machine. Without any, the report "
-		"is about this machine and the results that it kept. With several results of one "
+		"is about this machine and the results that it kept. The verdict weighs the "
+		"newest result of each tool, as check --observed does. With several results of one "
 		"tool, the oldest and the newest are compared.",
 	.options = report_table,
 	.size = sizeof(struct report_options),

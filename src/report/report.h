@@ -49,10 +49,11 @@ void report_topology(struct document *out, const struct diagnosis *d);
 void report_drawing(const struct diagnosis *d, bool in_page, struct strbuf *out);
 /*
  * What `onehop report` prints: the machine as check does (NULL: none), then every result, and of one tool what
- * changed from the oldest to the newest. `results`: of one tool together, the oldest first.
+ * changed from the oldest to the newest. `results`: of one tool together, the oldest first. `left_out`: why the
+ * machine is not judged by some of them.
  */
 void report_all(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
-		struct figures *const *results, size_t n);
+		struct figures *const *results, size_t n, const struct texts *left_out);
 /* Every metric of a result, with what was expected of it. */
 void report_figures(struct document *out, const struct figures *f);
 /* The same for pages alone; NULL does nothing. */

@@ -53,12 +53,17 @@ static void add_changes(struct document *out, struct figures *const *results, si
 }
 
 void report_all(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
-		struct figures *const *results, size_t n)
+		struct figures *const *results, size_t n, const struct texts *left_out)
 {
 	if (d)
 		report_check_body(out, d, fixes, false);
 	else
 		document_title(out, "%zu %s", n, text_plural(n, "result", "results"));
+	if (left_out->n)
+		document_blank(out);
+	for (size_t i = 0; i < left_out->n; i++)
+		document_item(out, STYLE_DIM, 0, "Not used:", "%s; the verdict ignores it",
+			      left_out->items[i]);
 	add_changes(out, results, n);
 	add_results(out, results, n);
 	if (!n) {

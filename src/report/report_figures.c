@@ -240,6 +240,69 @@ static void add_list(struct document *out, const struct figures *f, const struct
 			add_list_row(out, &f->rows[i], intervals);
 }
 
+/* ---- the verdict ---- */
+
+#define FAILURES_NAMED 3
+
+static bool is_check(const struct figure *row)
+{
+	return row->metric && row->metric->must_hold;
+}
+
+static bool is_tested_rate(const struct figure *row)
+{
+	return strcmp(row->what, METRIC_PAIR_RATE) == 0;
+}
+
+static void put_failure(struct strbuf *b, const struct figure *row)
+{
+	AUTO_STRBUF struct strbuf subject = {0};
+
+	put_subject(&subject, row);
+	if (is_check(row))
+		strbuf_printf(b, "%s%s", row->metric->title, subject.len ? ", " : "");
+	strbuf_puts(b, strbuf_str(&subject));
+	if (*row->kind)
+		strbuf_printf(b, " (%s)", row->kind);
+}
+
+/* "Failed: 1 of 4 checks: data right at the owner, GPU0 -> GPU1, exchange (lost)". Returns how many failed. */
+static size_t add_failures(struct document *out, const struct figures *f, const char *label,
+			   const char *things, bool (*is_asked)(const struct figure *row))
+{
+	AUTO_STRBUF struct strbuf names = {0};
+	size_t failed = 0, asked = 0;
+
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *row = &f->rows[i];
+
+		asked += is_asked(row);
+		if (!is_asked(row) || row->low >= 1 || failed++ >= FAILURES_NAMED)
+			continue;
+		strbuf_puts(&names, failed > 1 ? "; " : "");
+		put_failure(&names, row);
+	}
+	if (failed > FAILURES_NAMED)
+		strbuf_printf(&names, "; and %zu more", failed - FAILURES_NAMED);
+	if (failed)
+		document_item(out, STYLE_BAD, 0, label, "%zu of %zu %s: %s", failed, asked, things,
+			      strbuf_str(&names));
+	return failed;
+}
+
+static void add_verdict(struct document *out, const struct figures *f)
+{
+	size_t checks = 0;
+	size_t failed = add_failures(out, f, "Failed:", "checks", is_check) +
+			add_failures(out, f, "Slow:", "tested copies", is_tested_rate);
+
+	for (size_t i = 0; i < f->row_n; i++)
+		checks += is_check(&f->rows[i]);
+	if (checks && !failed)
+		document_item(out, STYLE_GOOD, 0, "Passed:", "%zu %s", checks,
+			      text_plural(checks, "check", "checks"));
+}
+
 /* ---- the whole ---- */
 
 static bool has_metric(const struct figures *f, const struct metric *m)
@@ -297,6 +360,7 @@ void report_figures(struct document *out, const struct figures *f)
 	else
 		document_paragraph(out, STYLE_DIM, 0, "%s%s%s", f->tool, *f->name ? ", " : "",
 				   f->name);
+	add_verdict(out, f);
 	for (size_t i = 0; i < metric_n; i++)
 		if (has_metric(f, &metrics[i]))
 			add_metric(out, f, &metrics[i]);

@@ -7,6 +7,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/figures_open.h"
+#include "ingest/observe.h"
 #include "ingest/text.h"
 #include "machine/machine.h"
 #include "machine/observed.h"
@@ -79,6 +80,22 @@ static void sort_results(struct report_session *s)
 	}
 }
 
+/* The newest of each tool counts: an older failure may have been repaired. */
+bool report_session_newest(const struct report_session *s, size_t i)
+{
+	return i + 1 == s->result_n || strcmp(s->results[i]->tool, s->results[i + 1]->tool) != 0;
+}
+
+/* Results of other machines, and of simulated devices, are shown all the same. */
+static void observe_results(struct report_session *s)
+{
+	for (size_t i = 0; i < s->result_n; i++)
+		if (report_session_newest(s, i) &&
+		    figures_observe(s->results[i], s->check.machine) < 0)
+			*ARENA_PUSH(s->arena, s->left_out.items, s->left_out.n) =
+				arena_strdup(s->arena, err_msg());
+}
+
 /* Nothing was named, or a machine was. */
 static int read_machine(struct report_session *s, const struct machine_choice *from)
 {
@@ -87,6 +104,8 @@ static int read_machine(struct report_session *s, const struct machine_choice *f
 
 	if (r < 0)
 		return r;
+	sort_results(s);
+	observe_results(s);
 	add_kept(s);
 	return check_session_judge(&s->check);
 }

@@ -12,6 +12,7 @@ struct report_session {
 	struct check_session check; /* its machine is NULL: the results are all there is */
 	struct figures **results;   /* of one tool together, the oldest first */
 	size_t result_n;
+	struct texts left_out; /* why the machine is not judged by a given result */
 };
 
 /*
@@ -21,4 +22,6 @@ struct report_session {
  */
 int report_session_read(struct report_session *s, const struct machine_choice *from,
 			const char *const *paths, size_t n);
+/* Whether results[i] is the newest of its tool: that one counts. */
+bool report_session_newest(const struct report_session *s, size_t i);
 void report_session_done(struct report_session *s);

@@ -518,6 +518,26 @@ static void add_gpu_sets(struct document *out, const struct comparison *c)
 				   c->only_after);
 }
 
+/* "Same" must not hide that a figure fell by a third. */
+static void add_hidden(struct document *out, const struct comparison *c)
+{
+	const struct compared_cell *most = c->most_hidden;
+	AUTO_STRBUF struct strbuf subject = {0};
+
+	if (!most)
+		return;
+	add_subject(&subject, c->before, most->before);
+	document_paragraph(
+		out, STYLE_WARN, 0,
+		"%zu of these %s by 10 %% or more, up to %+.0f %% (%s%s%s%s), but the values within "
+		"a run scatter as much: up to %.0f %% counts as noise there. Measure again, or "
+		"longer, to decide.",
+		c->hidden_n, text_plural(c->hidden_n, "differs", "differ"),
+		100 * (most->after->median / most->before->median - 1), most->before->metric->title,
+		most->before->metric->staged ? ", P2P off" : "", subject.len ? ", " : "",
+		strbuf_str(&subject), 100 * most->noise);
+}
+
 static const char *verdict_of(const struct comparison *c)
 {
 	if (!c->kind_n)
@@ -553,6 +573,7 @@ void report_comparison(struct document *out, const struct comparison *c)
 	add_input(out, "before:", c->before);
 	add_input(out, "after: ", c->after);
 	add_verdict(out, c);
+	add_hidden(out, c);
 	if (!c->kind_n)
 		return;
 	add_failed(out, c);
@@ -568,6 +589,7 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 	add_input(out, "before:", c->before);
 	add_input(out, "after: ", c->after);
 	add_verdict(out, c);
+	add_hidden(out, c);
 	add_gpu_sets(out, c);
 	if (c->kind_n) {
 		add_use(out, c);
@@ -697,6 +719,7 @@ json_t *report_compare_json(const struct comparison *c)
 	json_object_set_new(o, "figures_only_before", json_integer((json_int_t)c->only_before));
 	json_object_set_new(o, "figures_only_after", json_integer((json_int_t)c->only_after));
 	json_object_set_new(o, "alone", alone);
+	json_object_set_new(o, "hidden_by_noise", json_integer((json_int_t)c->hidden_n));
 	json_object_set_new(o, "same_run", json_boolean(c->same_run));
 	json_object_set_new(o, "verdict", json_string(verdict_of(c)));
 	return o;

@@ -84,7 +84,8 @@ static void put_side(struct csv *c, const struct figure *row)
 }
 
 static void put_change(struct csv *c, const struct comparison *all, const struct metric *m,
-		       const struct figure *before, const struct figure *after, const char *change)
+		       const struct figure *before, const struct figure *after, const char *change,
+		       double noise)
 {
 	csv_text(c, m->name);
 	csv_text(c, m->title);
@@ -96,16 +97,17 @@ static void put_change(struct csv *c, const struct comparison *all, const struct
 	csv_text(c, change);
 	csv_text(c, before ? all->before->note : NULL);
 	csv_text(c, after ? all->after->note : NULL);
+	csv_number(c, noise);
 	csv_end(c);
 }
 
 void report_compare_csv(struct strbuf *out, const struct comparison *all)
 {
-	static const char *const names[] = {"metric",        "title",      "unit",
-					    SUBJECT_COLUMNS, "before",     "before_low",
-					    "before_high",   "after",      "after_low",
-					    "after_high",    "ratio",      "change",
-					    "before_note",   "after_note", NULL};
+	static const char *const names[] = {
+		"metric",      "title",      "unit",        SUBJECT_COLUMNS,
+		"before",      "before_low", "before_high", "after",
+		"after_low",   "after_high", "ratio",       "change",
+		"before_note", "after_note", "noise",       NULL};
 	struct csv c = {out, false};
 
 	csv_head(&c, names);
@@ -114,13 +116,13 @@ void report_compare_csv(struct strbuf *out, const struct comparison *all)
 			const struct compared_cell *cell = &all->kinds[i].cells[k];
 
 			put_change(&c, all, all->kinds[i].metric, cell->before, cell->after,
-				   change_word(cell->change));
+				   change_word(cell->change), cell->noise);
 		}
 	for (size_t i = 0; i < all->alone_n; i++) {
 		const struct lone_figure *l = &all->alone[i];
 
 		put_change(&c, all, l->metric, l->before, l->after,
-			   l->before ? "only before" : "only after");
+			   l->before ? "only before" : "only after", NAN);
 	}
 }
 

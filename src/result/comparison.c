@@ -11,6 +11,8 @@
 
 /* Two runs of onehop on an idle machine differ by less; noise for rows with an interval. */
 #define REPEATABLE 0.02
+/* A difference that noise hides is reported from here on. */
+#define WORTH_A_WORD 0.10
 
 const char *change_word(enum trend change)
 {
@@ -217,16 +219,16 @@ static double gain_of(const struct figure *before, const struct figure *after)
 	return worse > 0 ? better / worse : INFINITY;
 }
 
-static double noise_of(const struct work *w, const struct figure *before,
-		       const struct figure *after)
+/* By which two runs of this kind differ when nothing changed. */
+static double usual_noise(const struct work *w, const struct figure *before,
+			  const struct figure *after)
 {
 	const struct metric *m = before->metric;
 	bool hosted = m->staged || (no_access(w->before, before) && no_access(w->after, after));
-	double least = figure_has_interval(before) && figure_has_interval(after) ? REPEATABLE
-		       : hosted                                                  ? m->noise_hosted
-										 : m->noise;
 
-	return larger(least, own_noise(w->before, before) + own_noise(w->after, after));
+	if (figure_has_interval(before) && figure_has_interval(after))
+		return REPEATABLE;
+	return hosted ? m->noise_hosted : m->noise;
 }
 
 /*
@@ -255,12 +257,15 @@ static void add_cell(struct work *w, struct compared *k, const struct figure *be
 {
 	struct compared_cell *cell = ARENA_PUSH(w->c->arena, k->cells, k->cell_n);
 	struct figure from = to_judge(before), to = to_judge(after);
+	double usual = usual_noise(w, before, after), gain = gain_of(&from, &to);
 
 	cell->before = before;
 	cell->after = after;
 	cell->gain = gain_of(before, after);
-	cell->noise = noise_of(w, before, after);
-	cell->change = change_of(gain_of(&from, &to), cell->noise);
+	cell->noise = larger(usual, own_noise(w->before, before) + own_noise(w->after, after));
+	cell->change = change_of(gain, cell->noise);
+	cell->hidden = cell->change == TREND_SAME &&
+		       change_of(gain, larger(usual, WORTH_A_WORD)) != TREND_SAME;
 	k->counts[cell->change]++;
 	w->c->counts[cell->change]++;
 }
@@ -476,6 +481,24 @@ static size_t count_failures(const struct figures *f)
 	return n;
 }
 
+static double size_of_change(const struct compared_cell *cell)
+{
+	return cell->gain >= 1 ? cell->gain : 1 / cell->gain;
+}
+
+static void find_hidden(struct comparison *c)
+{
+	for (size_t i = 0; i < c->kind_n; i++)
+		for (size_t j = 0; j < c->kinds[i].cell_n; j++) {
+			const struct compared_cell *cell = &c->kinds[i].cells[j];
+
+			if (!cell->hidden)
+				continue;
+			if (!c->hidden_n++ || size_of_change(cell) > size_of_change(c->most_hidden))
+				c->most_hidden = cell;
+		}
+}
+
 static size_t compared_cells(const struct comparison *c)
 {
 	size_t n = 0;
@@ -522,6 +545,7 @@ struct comparison *comparison_new_in(struct arena *arena, const struct figures *
 	c->only_before = before->row_n - compared_cells(c);
 	c->only_after = after->row_n - compared_cells(c);
 	c->same_run = is_same_run(c);
+	find_hidden(c);
 	c->use_before = count_use(before, w.before);
 	c->use_after = count_use(after, w.after);
 	c->slow_before = count_slow(arena, before, w.before);

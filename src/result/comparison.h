@@ -13,6 +13,8 @@ struct compared_cell {
 	enum trend change;
 	double gain; /* by which factor it is better; below 1: worse. 0 or infinite: from or to 0 */
 	double noise; /* relative difference that counts as noise */
+	/* Counts as the same only because its own values scatter so much: it differs by 10 % and more than usual. */
+	bool hidden;
 };
 
 /* All cells of one metric. */
@@ -59,6 +61,9 @@ struct comparison {
 	struct p2p_use use_before, use_after;
 	struct slow_pairs slow_before, slow_after;
 	size_t failed_before, failed_after; /* checks of data that failed: figure_is_failure */
+	const struct compared_cell
+		*most_hidden; /* with the largest difference; NULL: none is hidden */
+	size_t hidden_n;
 	bool same_run; /* every figure is the same to the last digit: one result, twice */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine/comparison.c and its report: matching GPUs, noise, whether P2P is used, JSON. */
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -103,6 +104,46 @@ static enum trend judged(const char *what, struct figure before, struct figure a
 	figures_free(a);
 	figures_free(b);
 	return change;
+}
+
+/* A loss of 30 % that wide intervals hide is reported, one of 8 % is not. */
+static void noise_does_not_hide(void **state)
+{
+	static const struct {
+		double low, high, after;
+		size_t hidden;
+	} cases[] = {{12, 38, 17.5, 1}, {12, 38, 23, 0}, {24.9, 25.1, 17.5, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct figures *of[2];
+		struct comparison *c;
+		AUTO_STRBUF struct strbuf text = {0};
+		struct document *out = document_new();
+
+		for (int k = 0; k < 2; k++) {
+			struct figure *row;
+
+			of[k] = figures_new("", "x");
+			figures_need_gpus(of[k], 2);
+			row = figures_add(of[k], "write-ce", 0, 1, k ? cases[i].after : 25);
+			row->low = k ? cases[i].after : cases[i].low;
+			row->high = k ? cases[i].after : cases[i].high;
+			row->samples = 31;
+		}
+		c = comparison_new(of[0], of[1]);
+		assert_int_equal(c->hidden_n, cases[i].hidden);
+		report_compare(out, c, NULL, false);
+		document_write_text(out, &(const struct text_format){.width = 1000}, &text);
+		assert_int_equal(strstr(strbuf_str(&text),
+					"1 of these differs by 10 % or more, "
+					"up to -30 % (write, CE, GPU0 -> GPU1)") != NULL,
+				 cases[i].hidden);
+		document_free(out);
+		comparison_free(c);
+		figures_free(of[0]);
+		figures_free(of[1]);
+	}
 }
 
 #define ONE(v)                 ((struct figure){.median = (v)})
@@ -410,6 +451,7 @@ int main(void)
 		cmocka_unit_test(the_case),
 		cmocka_unit_test(the_same_twice_is_the_same),
 		cmocka_unit_test(noise_decides),
+		cmocka_unit_test(noise_does_not_hide),
 		cmocka_unit_test(gpus_are_matched_by_address),
 		cmocka_unit_test(use_is_concluded_only_if_sound),
 		cmocka_unit_test(use_is_told_only_if_known),

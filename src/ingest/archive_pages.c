@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "ingest/gzip_stream.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/archive_api.h"
@@ -18,6 +19,7 @@ enum { MOST_MEMBERS = 1 << 16 };
 struct pages {
 	struct archive_api api;
 	struct archive *archive;
+	struct gzip_stream *gzip; /* NULL: libarchive reads the file itself */
 	const char *path;
 	struct archive_budget budget;
 };
@@ -26,6 +28,7 @@ static void cleanup_pages(struct pages *p)
 {
 	if (p->archive)
 		p->api.read_free(p->archive);
+	gzip_stream_free(p->gzip);
 }
 
 /*
@@ -75,6 +78,12 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	return r;
 }
 
+static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
+{
+	(void)a;
+	return (la_ssize_t)gzip_stream_read(stream, ret);
+}
+
 static int open_pages(struct pages *p, int fd)
 {
 	int r = archive_api_load(&p->api);
@@ -89,9 +98,10 @@ static int open_pages(struct pages *p, int fd)
 	p->api.read_format_tar(p->archive);
 	p->api.read_format_zip(p->archive);
 	p->api.read_format_raw(p->archive);
-	return p->api.read_open_fd(p->archive, fd, 65536) == ARCHIVE_OK
-		       ? 0
-		       : err_set(EINVAL, "%s: cannot be read as an archive", p->path);
+	p->gzip = gzip_stream_new(fd);
+	r = p->gzip ? p->api.read_open(p->archive, p->gzip, NULL, read_gzip, NULL)
+		    : p->api.read_open_fd(p->archive, fd, 65536);
+	return r == ARCHIVE_OK ? 0 : err_set(EINVAL, "%s: cannot be read as an archive", p->path);
 }
 
 int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
@@ -113,5 +123,7 @@ int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 			return err_set(E2BIG, "%s: has more than %d members", path, MOST_MEMBERS);
 		r = add_member(&p, e, t, ret_n);
 	}
+	if (r == 0 && p.gzip && gzip_stream_damage(p.gzip))
+		pasted_add_trouble(t, path, gzip_stream_damage(p.gzip));
 	return r;
 }

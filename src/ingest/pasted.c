@@ -41,6 +41,8 @@ struct pasted {
 	struct page *pages;
 	size_t page_n;
 	struct pasted_text *begun;
+	struct trouble *troubles; /* of files as a whole */
+	size_t trouble_n;
 	const char *host; /* the one that is read; NULL: all parts are of one */
 };
 
@@ -235,6 +237,13 @@ bool pasted_fits(const struct pasted_text *x)
 void pasted_drop(struct pasted_text *x)
 {
 	strbuf_done(&x->head);
+}
+
+void pasted_add_trouble(struct pasted *t, const char *file, const char *what)
+{
+	*ARENA_PUSH(t->arena, t->troubles, t->trouble_n) =
+		(struct trouble){.where = arena_strdup(t->arena, file),
+				 .what = arena_strdup(t->arena, what)};
 }
 
 /* What a log lacks here may have been in its lines that were not kept. */
@@ -527,6 +536,8 @@ static void list_parts(const struct page *page, struct machine *m)
 
 void pasted_complete(struct pasted *t, struct machine *m)
 {
+	for (size_t i = 0; i < t->trouble_n; i++)
+		add_trouble(m, t->troubles[i].where, t->troubles[i].what);
 	for (size_t i = 0; i < t->page_n; i++) {
 		observe(&t->pages[i], t->host, m);
 		observe_parts(&t->pages[i], m);

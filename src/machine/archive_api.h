@@ -32,6 +32,7 @@
 	X(read_format_tar, archive_read_support_format_tar)                                        \
 	X(read_format_zip, archive_read_support_format_zip)                                        \
 	X(read_format_raw, archive_read_support_format_raw)                                        \
+	X(read_open, archive_read_open)                                                            \
 	X(read_open_fd, archive_read_open_fd)                                                      \
 	X(read_next_header, archive_read_next_header)                                              \
 	X(read_data, archive_read_data)                                                            \

@@ -68,12 +68,14 @@ size_t vllm_cache_match(struct part *p, const struct text_line *lines, size_t n)
 	const char *s = line_text(&lines[0]);
 	size_t end = 0;
 
-	(void)p;
-	if (*s == '{')
+	if (*s == '{') {
+		p->cut = !strchr(s, '}');
 		return vllm_cache_begins(s + 1) ? 1 : 0;
+	}
 	while (end < n && vllm_cache_begins(line_text(&lines[end])))
 		end++;
-	return end;
+	p->cut = end == n || *line_text(&lines[end]) != '}';
+	return end && !p->cut ? end + 1 : end;
 }
 
 /* ---- nccl-tests ---- */

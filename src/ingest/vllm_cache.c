@@ -68,6 +68,8 @@ int vllm_cache_parse(const char *text, size_t size, const char *file, struct fig
 		figures_free(f);
 		return err_set(EINVAL, "%s: names no pair of two GPUs", file);
 	}
+	if (*text == '{' && !memchr(text, '}', size))
+		figures_trouble(f, "the rest: the file is cut off before its closing brace");
 	for (size_t i = 0; i < f->gpu_n; i++)
 		f->gpus[i].cuda_ordinal = (int)i;
 	*ret = f;

@@ -725,8 +725,15 @@ static void vllm_cache(void **state)
 			       "    \"0->1\": true,\n    \"1->0\": false\n}\n");
 	struct machine *line = machine_of_one("{\"0->1\": true, \"1->0\": true}\n");
 	struct machine *other = machine_of_one("{\"a->b\": true, \"1-0\": true}\n");
+	struct machine *cut = machine_of_one("{\n    \"0->1\": true,\n    \"1->");
+	struct machine *cut_line = machine_of_one("{\"0->1\": true, \"1->0\": fal");
 
 	(void)state;
+	assert_false(line->text_parts[0].cut);
+	assert_true(cut->text_parts[1].cut);
+	assert_true(cut_line->text_parts[0].cut);
+	machine_free(cut);
+	machine_free(cut_line);
 	assert_int_equal(m->gpu_n, 2);
 	assert_int_equal(m->observed_n, 2);
 	assert_int_equal(m->observed[0].kind, OBSERVED_PEER_COPY);

@@ -65,22 +65,80 @@ static size_t match_serial(const char *s)
 	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 2, 2, 0}, '-');
 }
 
-/* "94.02.26.48" is the version of a video BIOS: no program prints an address with such zeros. */
+/*
+ * "94.02.26.48" is the version of a video BIOS: two digits in each group, of which only later ones begin with zero. What
+ * begins with 255 is a netmask, or all hosts.
+ */
 static size_t match_ipv4(const char *s)
 {
+	bool pairs = s[0] != '0', padded = false;
 	size_t at = 0;
 
 	for (int group = 0; group < 4; group++) {
 		unsigned value = 0, digits = 0;
 
-		if (s[at] == '0' && isdigit((unsigned char)s[at + 1]))
-			return 0;
+		padded |= s[at] == '0' && isdigit((unsigned char)s[at + 1]);
 		while (isdigit((unsigned char)s[at]) && digits++ < 3)
 			value = 10 * value + (unsigned)(s[at++] - '0');
-		if (!digits || value > 255 || (group < 3 && s[at++] != '.'))
+		pairs &= digits == 2;
+		if (!digits || value > 255 || (group == 0 && value == 255) ||
+		    (group < 3 && s[at++] != '.'))
 			return 0;
 	}
-	return isalnum((unsigned char)s[at]) || s[at] == '.' ? 0 : at;
+	return (pairs && padded) || isalnum((unsigned char)s[at]) || s[at] == '.' ? 0 : at;
+}
+
+/* "aa:bb:...": of an Infiniband port 8 bytes, and 20 where its address has a queue pair and a GID. */
+static size_t match_port_address(const char *s)
+{
+	const size_t n = strspn(s, "0123456789abcdefABCDEF:");
+
+	for (size_t i = 0; i < n; i++)
+		if ((s[i] == ':') != (i % 3 == 2))
+			return 0;
+	return n == 3 * 8 - 1 || n == 3 * 20 - 1 ? n : 0;
+}
+
+/* The groups of an IPv6 address as people write it, with "::" in place of zeros; 0: it is none, else its length. */
+static size_t read_ipv6(const char *s, unsigned ret[8])
+{
+	size_t at = 0, n = 0, gap = 8; /* gap: groups in front of "::" */
+
+	memset(ret, 0, 8 * sizeof(*ret));
+	while (n < 8 && is_hex(s[at])) {
+		const size_t start = at;
+
+		while (is_hex(s[at]))
+			ret[n] = ret[n] << 4 | (unsigned)strtoul((char[]){s[at++], 0}, NULL, 16);
+		if (at - start > 4)
+			return 0;
+		n++;
+		if (gap == 8 && s[at] == ':' && s[at + 1] == ':') {
+			gap = n;
+			at += 2;
+		} else if (s[at] == ':') {
+			at++;
+		} else {
+			break;
+		}
+	}
+	if (s[at - (at > 0)] == ':' || isalnum((unsigned char)s[at]) || s[at] == '_' ||
+	    (gap == 8 ? n < 8 : n == 8))
+		return 0;
+	if (gap < 8) {
+		memmove(ret + 8 - (n - gap), ret + gap, (n - gap) * sizeof(*ret));
+		memset(ret + gap, 0, (8 - n) * sizeof(*ret));
+	}
+	return at;
+}
+
+/* What is in use: link-local (fe80::, which holds a MAC address), unique local and global ones. */
+static size_t match_ipv6(const char *s)
+{
+	unsigned groups[8];
+	size_t n = read_ipv6(s, groups);
+
+	return groups[0] >> 13 == 1 || groups[0] >= 0xfc00 ? n : 0;
 }
 
 /* 16 digits, as the kernel prints its own addresses; all ones are not an address. */
@@ -108,7 +166,9 @@ static size_t match_home(const char *s)
 /* The order of `kinds`, but for the last, which is part of addresses. */
 enum kind_index {
 	KIND_UUID,
+	KIND_PORT_ADDRESS,
 	KIND_GID,
+	KIND_IPV6,
 	KIND_GUID,
 	KIND_SERIAL,
 	KIND_MAC,
@@ -163,6 +223,15 @@ static void stand_in_mac(struct redaction *r, const char *s, unsigned number, st
 {
 	(void)r, (void)s;
 	strbuf_printf(out, "02:00:00:00:%02x:%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+static void stand_in_port_address(struct redaction *r, const char *s, unsigned number,
+				  struct strbuf *out)
+{
+	(void)r;
+	for (size_t i = match_port_address(s) / 3 - 1; i > 0; i--)
+		strbuf_puts(out, "00:");
+	strbuf_printf(out, "%02x:%02x", number >> 8 & 0xff, number & 0xff);
 }
 
 static void stand_in_guid(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
@@ -224,6 +293,19 @@ static void stand_in_gid(struct redaction *r, const char *s, unsigned number, st
 	strbuf_printf(out, "%04x", number & 0xffff);
 }
 
+/* In full, so that it has the stand-in of the same GID as the kernel prints it. */
+static void stand_in_ipv6(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf full = {0};
+	unsigned groups[8];
+
+	(void)number;
+	read_ipv6(s, groups);
+	for (size_t i = 0; i < 8; i++)
+		strbuf_printf(&full, "%s%04x", i ? ":" : "", groups[i]);
+	stand_in_gid(r, full.text, number_of(r, KIND_GID, full.text, full.len), out);
+}
+
 static void stand_in_serial(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
 {
 	(void)r, (void)s;
@@ -264,11 +346,19 @@ static const struct kind {
 	void (*stand_in)(struct redaction *r, const char *s, unsigned number, struct strbuf *out);
 	bool settings_only; /* elsewhere it is more likely a version */
 	bool behind_colon;  /* "eth0:10.1.2.3": what is in front of a colon is another word */
+	bool many_forms;    /* the stand-in takes the number of the one form; it gets 0 */
 } kinds[] = {
-	{match_uuid, stand_in_uuid, false}, {match_gid, stand_in_gid, false},
-	{match_guid, stand_in_guid, false}, {match_serial, stand_in_serial, false},
-	{match_mac, stand_in_mac, false},   {match_ipv4, stand_in_ipv4, true, true},
-	{match_home, stand_in_home, true},  {match_kernel_address, stand_in_kernel_address, false},
+	{match_uuid, stand_in_uuid},
+	{match_port_address, stand_in_port_address},
+	{match_gid, stand_in_gid},
+	{match_ipv6, stand_in_ipv6, .many_forms = true},
+	{match_guid, stand_in_guid},
+	{match_serial, stand_in_serial},
+	{match_mac, stand_in_mac},
+	{match_ipv4, stand_in_ipv4, .settings_only = true, .behind_colon = true,
+	 .many_forms = true},
+	{match_home, stand_in_home, .settings_only = true},
+	{match_kernel_address, stand_in_kernel_address},
 };
 
 _Static_assert(sizeof(kinds) / sizeof(*kinds) == KIND_NETWORK, "a row of each kind");
@@ -278,20 +368,23 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* The length of the name that starts at text + at, and its number from 0; 0: none does. */
+/* The length of the longest name that starts at text + at, and its number from 0; 0: none does. */
 static size_t match_host(const struct redaction *r, const char *text, size_t at, size_t *ret_number)
 {
+	size_t longest = 0;
+
 	if (at && is_word(text[at - 1]))
 		return 0;
 	for (size_t i = 0; i < r->host_n; i++) {
 		size_t n = strlen(r->hosts[i]);
 
-		if (strncmp(text + at, r->hosts[i], n) == 0 && !is_word(text[at + n])) {
+		if (n > longest && strncmp(text + at, r->hosts[i], n) == 0 &&
+		    !is_word(text[at + n])) {
 			*ret_number = i;
-			return n;
+			longest = n;
 		}
 	}
-	return 0;
+	return longest;
 }
 
 /* "host" for the only one; the hosts of a log have to stay distinct. */
@@ -301,6 +394,52 @@ static void stand_in_host(struct strbuf *out, const struct redaction *r, size_t 
 		strbuf_puts(out, "host");
 	else
 		strbuf_printf(out, "host%zu", number + 1);
+}
+
+/* ---- what a label in front of it makes an identifier ---- */
+
+static const struct label {
+	const char *name;       /* in any case */
+	const char *separators; /* one of them follows */
+	const char *prefix;     /* the value begins with it */
+} labels[] = {
+	{"serial number", ":=>", ""}, /* nvidia-smi -q, dmidecode */
+	{"serialnumber", ":=>", ""},  /* the kernel, of USB devices */
+	{"serial_number", ":=>", ""}, {"\"serial\"", ":", ""},
+	{"serial", "=>", ""}, /* nvidia-smi -x; not "Serial: 8250/16550 driver" */
+	{"guid", ":=", "0x"}, /* ibstat, a topology of NCCL */
+	{"host_hash", "=", "0x"},
+};
+
+/* Where its value starts; 0: it is not at s. */
+static size_t label_length(const struct label *l, const char *s)
+{
+	size_t n = strlen(l->name), prefix = strlen(l->prefix);
+
+	if (tolower((unsigned char)*s) != *l->name || strncasecmp(s, l->name, n) != 0)
+		return 0;
+	n += strspn(s + n, "\" \t");
+	if (!s[n] || !strchr(l->separators, s[n]))
+		return 0;
+	n++;
+	n += strspn(s + n, "\"' \t");
+	return strncasecmp(s + n, l->prefix, prefix) == 0 ? n + prefix : 0;
+}
+
+/* Of equal length, for tables; "N/A" and the like, without a digit, stay. */
+static size_t clear_labelled(const char *s, struct strbuf *out)
+{
+	size_t start = 0, n;
+
+	for (size_t i = 0; !start && i < sizeof(labels) / sizeof(*labels); i++)
+		start = label_length(&labels[i], s);
+	n = start ? strcspn(s + start, " \t\r\n\"'<>,;|") : 0;
+	if (!n || strcspn(s + start, "0123456789") >= n)
+		return 0;
+	strbuf_add(out, s, start);
+	for (size_t i = 0; i < n; i++)
+		strbuf_putc(out, isalnum((unsigned char)s[start + i]) ? '0' : s[start + i]);
+	return start + n;
 }
 
 /* One identifier at text + at: its stand-in goes to out; returns its length, 0 for none. */
@@ -315,6 +454,9 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 		stand_in_host(out, r, host);
 		return n;
 	}
+	n = clear_labelled(text + at, out);
+	if (n)
+		return n;
 	for (size_t k = 0; k < KIND_NETWORK; k++) {
 		if ((kinds[k].settings_only && !settings) ||
 		    (inside && text[at] != '/' && !(kinds[k].behind_colon && text[at - 1] == ':')))
@@ -325,7 +467,9 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 			return n;
 		}
 		if (n) {
-			kinds[k].stand_in(r, text + at, number_of(r, k, text + at, n), out);
+			kinds[k].stand_in(r, text + at,
+					  kinds[k].many_forms ? 0 : number_of(r, k, text + at, n),
+					  out);
 			return n;
 		}
 	}
@@ -377,27 +521,7 @@ static void clear_serial_number(char *config, size_t size)
 	}
 }
 
-/* guid="0xa088c20300e1a258" and host_hash="0x16fe..." of a topology of NCCL. */
-static void clear_attribute(char *xml, const char *name)
-{
-	for (char *s = xml; (s = strstr(s, name));)
-		for (s += strlen(name); isxdigit((unsigned char)*s); s++)
-			*s = '0';
-}
-
 /* ---- serial numbers in texts ---- */
-
-/* "    Serial Number                         : 1650522003820" of nvidia-smi -q. */
-static void clear_serial_line(char *line)
-{
-	char *colon = strchr(line, ':');
-
-	if (!colon || !text_starts_with(line + strspn(line, "| "), "Serial Number "))
-		return;
-	for (char *s = colon + 1; *s && *s != '\n'; s++)
-		if (isalnum((unsigned char)*s))
-			*s = '0';
-}
 
 /* A dump of configuration space as lspci prints it: its bytes, and where each is in the text. */
 struct printed_dump {
@@ -448,7 +572,6 @@ static void clear_serials(char *text)
 
 	for (char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		clear_serial_line(line);
 		if (add_row(d, line))
 			continue;
 		clear_serial_of_dump(d);
@@ -498,10 +621,6 @@ static void redact_entry(struct source *map, struct redaction *r, const struct s
 		clear_serial_number(out.text, out.len);
 	} else if (!e->error) {
 		redact_text(r, e->data, e->size, holds_settings(e->path), &out);
-		if (text_ends_with(e->path, ".xml")) {
-			clear_attribute(out.text, "guid=\"0x");
-			clear_attribute(out.text, "host_hash=\"0x");
-		}
 		if (strcmp(e->path, RECORDING_TEXTS) == 0)
 			clear_serials(out.text);
 	}
@@ -588,14 +707,85 @@ static void add_host_of_journal(struct redaction *r, const char *line)
 		add_host(r, s, (size_t)(mark - s));
 }
 
-/* Texts of people name hosts in the forms of their tools. */
-static void find_hosts_of_texts(struct source *map, struct redaction *r)
+/* A name of a host starts here, and not a number or an address. */
+static void add_host_at(struct redaction *r, const char *s)
+{
+	const size_t n = host_length(s);
+
+	for (size_t i = 0; i < n; i++)
+		if (isalpha((unsigned char)s[i])) {
+			add_host(r, s, n);
+			return;
+		}
+}
+
+/* Whose user names are in kernels and modules as they are delivered: the host is the distributor's. */
+static bool is_builder(const char *user, size_t n)
+{
+	static const char *const builders[] = {"build", "buildd", "debian-kernel", "dvs-builder",
+					       "geeko", "linux",  "mockbuild",     "nixbld"};
+
+	for (size_t i = 0; i < sizeof(builders) / sizeof(*builders); i++)
+		if (strlen(builders[i]) == n && strncmp(user, builders[i], n) == 0)
+			return true;
+	return false;
+}
+
+/* "root@HOST:~#", "(root@HOST)"; not user@1000.service, nor config_acs=101x@pci:10de:1234. */
+static void add_hosts_of_users(struct redaction *r, const char *line)
+{
+	for (const char *at = line; (at = strchr(at, '@')); at++) {
+		const char *user = at, *host = at + 1;
+		const size_t n = host_length(host);
+
+		while (user > line && (isalnum((unsigned char)user[-1]) || strchr("._-", user[-1])))
+			user--;
+		if (user == at || (user > line && !strchr(" \t([<|\"'", user[-1])) ||
+		    is_builder(user, (size_t)(at - user)) ||
+		    (n > 8 && strncmp(host + n - 8, ".service", 8) == 0))
+			continue;
+		add_host_at(r, host);
+	}
+}
+
+/* Behind a field of "ip=" in which an IPv6 address is in brackets; NULL: it was the last. */
+static const char *next_ip_field(const char *s)
+{
+	if (*s == '[')
+		s += strcspn(s, "] \t\n");
+	s += strcspn(s, ": \t\n\"'");
+	return *s == ':' ? s + 1 : NULL;
+}
+
+/* ip=CLIENT:SERVER:GATEWAY:NETMASK:HOST:..., nfsroot=SERVER:/... of a kernel's command line. */
+static void add_hosts_of_boot(struct redaction *r, const char *line)
+{
+	static const char *const servers[] = {"nfsroot=", "root=nfs:", "root=nfs4:"};
+	const char *s;
+
+	for (const char *word = line; (word = strstr(word, "ip=")); word += 3) {
+		s = word == line || strchr(" \t\"'", word[-1]) ? word + 3 : NULL;
+		for (int field = 0; s && field < 4; field++)
+			s = next_ip_field(s);
+		if (s)
+			add_host_at(r, s);
+	}
+	for (size_t i = 0; i < sizeof(servers) / sizeof(*servers); i++) {
+		s = strstr(line, servers[i]);
+		s = s ? s + strlen(servers[i]) : "";
+		if (s[host_length(s)] == ':')
+			add_host_at(r, s);
+	}
+}
+
+/* Where texts of people, the kernel and modules that were built here name hosts. */
+static void find_hosts_of(struct source *map, struct redaction *r, const char *path)
 {
 	AUTO_FREE char *text = NULL;
 	const char *line = NULL;
 	size_t size, n;
 
-	if (source_read(map, &text, &size, RECORDING_TEXTS) < 0)
+	if (source_read(map, &text, &size, "%s", path) < 0)
 		return;
 	while (text_next_line(&line, &n, text)) {
 		AUTO_FREE char *copy = xstrndup(line, n);
@@ -604,16 +794,21 @@ static void find_hosts_of_texts(struct source *map, struct redaction *r)
 		add_host_behind(r, copy, "|Linux ", " #");
 		add_host_behind(r, copy, " on ", " device ");
 		add_host_of_journal(r, copy);
+		add_hosts_of_users(r, copy);
+		add_hosts_of_boot(r, copy);
 	}
 }
 
 static void find_hosts(struct source *map, struct redaction *r)
 {
+	static const char *const paths[] = {RECORDING_TEXTS, "proc/cmdline", "proc/version",
+					    "proc/driver/nvidia/version", "kernel-log.txt"};
 	char host[256];
 
 	if (source_read_line(map, host, sizeof(host), "proc/sys/kernel/hostname") >= 0)
 		add_host(r, host, strlen(host));
-	find_hosts_of_texts(map, r);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		find_hosts_of(map, r, paths[i]);
 }
 
 static void redaction_done(struct redaction *r)

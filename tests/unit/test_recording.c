@@ -266,6 +266,84 @@ static void identifiers_are_replaced(void **state)
 	source_free(map);
 }
 
+static char *redacted(const char *path, const char *text)
+{
+	struct source *map = source_new_map("x");
+	char *bytes = NULL;
+	size_t n;
+
+	source_put_file(map, path, text, strlen(text));
+	recording_redact(map);
+	assert_int_equal(source_read(map, &bytes, &n, "%s", path), 0);
+	source_free(map);
+	return bytes;
+}
+
+/* Each form alone: what it is replaced by, also when that is redacted once more. */
+static void forms_of_identifiers(void **state)
+{
+	static const char log[] = "kernel-log.txt", line[] = "proc/cmdline", texts[] = "texts.txt";
+	static const struct {
+		const char *path, *text, *want;
+	} rows[] = {
+		{texts, "Serial Number: 1650522003820\n", "Serial Number: 0000000000000\n"},
+		{texts, "|   Serial Number     : N/A\n", "|   Serial Number     : N/A\n"},
+		{texts, "\tSerial Number:\tS4-A7.c\n", "\tSerial Number:\t00-00.0\n"},
+		{texts, "<serial>165A</serial>\n", "<serial>0000</serial>\n"},
+		{log, "usb 1-1: SerialNumber: AB12\n", "usb 1-1: SerialNumber: 0000\n"},
+		{log, "a: serial=K7, ok\n", "a: serial=00, ok\n"},
+		{log, "board_serial='K7' ok\n", "board_serial='00' ok\n"},
+		{log, "Serial: 8250/16550 driver\n", "Serial: 8250/16550 driver\n"},
+		{"nvml.json", "{\"serial\": \"K77\"}\n", "{\"serial\": \"000\"}\n"},
+		{texts, "\tNode GUID: 0x0c42a10300123456\n", "\tNode GUID: 0x0000000000000000\n"},
+		{"topology.xml", "guid=\"0xa088c20300e1a258\" host_hash=\"0x16fe\"\n",
+		 "guid=\"0x0000000000000000\" host_hash=\"0x0000\"\n"},
+		{"a", "at 0c:42:a1:03:00:12:34:56 up\n", "at 00:00:00:00:00:00:00:01 up\n"},
+		{"a", "00:00:10:49:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:12:34:56\n",
+		 "00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:01\n"},
+		{"a", "fe80::e42:a1ff:fe12:3456\n", "fe80:0000:0000:0000:0000:0000:0000:0001\n"},
+		{"a", "fe80:0:0:0:e42:a1ff:fe12:3456%eth0\n",
+		 "fe80:0000:0000:0000:0000:0000:0000:0001%eth0\n"},
+		{"a", "fe80:0000:0000:0000:0e42:a1ff:fe12:3456 fe80::e42:a1ff:fe12:3456\n",
+		 "fe80:0000:0000:0000:0000:0000:0000:0001 fe80:0000:0000:0000:0000:0000:0000:0001\n"},
+		{"environment.txt", "NCCL_COMM_ID=[2001:db8::7]:99\n",
+		 "NCCL_COMM_ID=[2001:0000:0000:0001:0000:0000:0000:0001]:99\n"},
+		{"a", "(fe80::), c10d::add, std::fade::2, 0000:41:00.0, 12:34:56\n",
+		 "(fe80::), c10d::add, std::fade::2, 0000:41:00.0, 12:34:56\n"},
+		{"environment.txt", "A=010.001.002.003 B=10.1.2.3 C=01.2.3.4\n",
+		 "A=192.0.2.1 B=192.0.2.1 C=198.18.2.2\n"},
+		{"environment.txt", "V=94.02.26.48 M=255.255.255.0\n",
+		 "V=94.02.26.48 M=255.255.255.0\n"},
+		{line, "ip=10.1.2.3::10.1.2.1:255.255.240.0:box17:eth0:off x=box17 y=box170\n",
+		 "ip=192.0.2.1::192.0.2.2:255.255.240.0:host:eth0:off x=host y=box170\n"},
+		{line, "ip=[fe80::1]:[fe80::2]::64:box17.site.org:eth0:none\n",
+		 "ip=[fe80:0000:0000:0000:0000:0000:0000:0001]:[fe80:0000:0000:0000:0000:0000:0000:0002]::64:host:eth0:none\n"},
+		{line, "ip=eth0:dhcp zip=1:2:3:4:word\n", "ip=eth0:dhcp zip=1:2:3:4:word\n"},
+		{line, "root=/dev/nfs nfsroot=nas2.site.org:/srv/nas2 ip=dhcp\n",
+		 "root=/dev/nfs nfsroot=host:/srv/nas2 ip=dhcp\n"},
+		{line, "netroot=nfs:nas2:/srv\n", "netroot=nfs:host:/srv\n"},
+		{line, "nfsroot=/srv/a:b\n", "nfsroot=/srv/a:b\n"},
+		{line, "pci=config_acs=xx010x1@pci:1000:c030\n",
+		 "pci=config_acs=xx010x1@pci:1000:c030\n"},
+		{"proc/version", "Linux version 6.8.0 (me@box17) (gcc 13)\n",
+		 "Linux version 6.8.0 (me@host) (gcc 13)\n"},
+		{"proc/version", "Linux version 6.1 (debian-kernel@lists.debian.org)\n",
+		 "Linux version 6.1 (debian-kernel@lists.debian.org)\n"},
+		{texts, "systemd: user@1000.service\n", "systemd: user@1000.service\n"},
+		{texts, "|root@box17:~# a\n|me@box17.site.org:~$ b\n",
+		 "|root@host1:~# a\n|me@host2:~$ b\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_FREE char *once = redacted(rows[i].path, rows[i].text);
+		AUTO_FREE char *twice = redacted(rows[i].path, once);
+
+		assert_string_equal(once, rows[i].want);
+		assert_string_equal(twice, once);
+	}
+}
+
 /* Firmware variables are not text: what stands behind a NUL byte stays, and is looked at too. */
 static void bytes_survive_redaction(void **state)
 {
@@ -296,6 +374,7 @@ int main(void)
 		cmocka_unit_test(config_space_is_identity),
 		cmocka_unit_test(archives_and_folders_replay),
 		cmocka_unit_test(identifiers_are_replaced),
+		cmocka_unit_test(forms_of_identifiers),
 		cmocka_unit_test(bytes_survive_redaction),
 	};
 

@@ -184,22 +184,18 @@ static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 	return fail(EXIT_REFUSED, "%s", o.sentence);
 }
 
-/* Runs the generators without installing their output, to see which lines would be lost. 0: continue. */
+/* Runs the generators without installing their output: what they would change, and which lines would be lost. */
 static int look_ahead(struct job *p, struct fix_context *s)
 {
 	const struct fix_run run = change_session_run(&s->session);
-	struct document *d;
 
-	if (fix_foresee(&run, p->plan.planned.plan) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	if (!plan_drops_lines(p->plan.planned.plan))
-		return 0;
-	if (!p->o->common.json) {
-		d = document_new();
-		report_dropped(d, p->plan.planned.plan, false);
-		show_document(d, &p->o->common, EXIT_OK);
-	}
-	if (p->o->yes)
+	return fix_foresee(&run, p->plan.planned.plan);
+}
+
+/* 0: continue. */
+static int ask_to_lose_lines(const struct job *p, const struct fix_context *s)
+{
+	if (p->o->yes || !plan_drops_lines(p->plan.planned.plan))
 		return 0;
 	return p->o->common.json || !can_ask() ? refuse_to_drop(p, s)
 					       : ask("Continue and lose them?");
@@ -217,6 +213,8 @@ static int apply(struct job *p, struct fix_context *s)
 	if (!change_session_may_write(&s->session))
 		return fail(EXIT_REFUSED, "--apply needs root; nothing was changed (step 1: %s)",
 			    first->what);
+	if (look_ahead(p, s) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
 	if (!p->o->common.json) {
 		const struct plan_report report = report_of(p, s);
 
@@ -225,7 +223,7 @@ static int apply(struct job *p, struct fix_context *s)
 			return r;
 		printf("\n");
 	}
-	r = look_ahead(p, s);
+	r = ask_to_lose_lines(p, s);
 	if (r)
 		return r;
 	change_session_hold_signals();
@@ -285,7 +283,12 @@ static int plan_and_go_on(struct job *p, struct fix_context *s)
 				 s ? s->session.root : NULL);
 	if (end != ENDED_WELL)
 		return fail(ending_code(end), "%s", err_msg());
-	return apply_it ? apply(p, s) : show(p, s);
+	if (apply_it)
+		return apply(p, s);
+	/* Where nothing can be written, the steps say that it is unknown. */
+	if (s && change_session_may_write(&s->session))
+		look_ahead(p, s);
+	return show(p, s);
 }
 
 /* A recording has no journal, and this host's journal does not apply to it. */

@@ -34,12 +34,19 @@ static void print_build_log(const struct fix_context *s, const struct step *step
 	}
 }
 
-/* The difference is known only after the program ran. */
+/* The plan has shown what was foreseen. */
+static bool is_as_foreseen(const struct step *s)
+{
+	return s->foreseen.data &&
+	       s->foreseen.size ==
+		       s->new.size &&memcmp(s->foreseen.data, s->new.data, s->new.size) == 0;
+}
+
 static void print_generated(const struct fix_context *s, const struct step *step)
 {
 	struct document *d;
 
-	if (step->kind != STEP_GENERATED || !step->new.data)
+	if (step->kind != STEP_GENERATED || !step->new.data || is_as_foreseen(step))
 		return;
 	d = document_new();
 	report_generated(d, step, s->common->verbose);

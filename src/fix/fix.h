@@ -47,8 +47,9 @@ enum fix_result {
 };
 
 /*
- * Before fix_apply, which does not need it: runs the programs that make files, each once and into a file of
- * onehop's own, and notes in their steps which lines they would drop. Nothing is changed.
+ * Before fix_apply, which does not need it: runs the programs that make files, into a file of onehop's own, and notes
+ * in their steps what they would make and which lines that drops; also of the steps that confirm a trial. Nothing is
+ * changed.
  */
 int fix_foresee(const struct fix_run *run, struct plan *p);
 /* The same before fix_undo: what the files that it makes again would lose. Steps of `e` note only that then. */

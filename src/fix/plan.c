@@ -34,12 +34,17 @@ bool plan_needs_reboot(const struct plan *p)
 	return false;
 }
 
-bool plan_drops_lines(const struct plan *p)
+static bool drops_lines(const struct step *steps, size_t n)
 {
-	for (size_t i = 0; i < p->step_n; i++)
-		if (p->steps[i].dropped)
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].dropped)
 			return true;
 	return false;
+}
+
+bool plan_drops_lines(const struct plan *p)
+{
+	return drops_lines(p->steps, p->step_n) || drops_lines(p->on_confirm, p->on_confirm_n);
 }
 
 bool step_does(const struct step *s)

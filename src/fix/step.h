@@ -113,6 +113,12 @@ struct step {
 	 * so that they are lost; NULL-ended. By fix_foresee, fix_foresee_undo; NULL: none, or not checked.
 	 */
 	const char *const *dropped;
+	/*
+	 * GENERATED, by fix_foresee, and not in the journal: what its program makes of the files as the steps before it
+	 * leave them; else why that is unknown. Both NULL: it was not asked for.
+	 */
+	struct bytes foreseen;
+	const char *unforeseen;
 	unsigned deadline_s;
 
 	/* For people, in the plan and later in the journal. */

@@ -320,6 +320,16 @@ void add_step_title(struct document *out, size_t number, const char *title)
 			     toupper((unsigned char)*title), *title ? title + 1 : "");
 }
 
+/* The program that makes it runs as root. */
+static void add_unseen(struct document *out, const struct plan_report *r, const struct step *s)
+{
+	if (s->kind == STEP_GENERATED && s->argv && !r->is_root && !r->machine->recorded)
+		document_paragraph(
+			out, STYLE_DIM, FIX_TEXT_COLUMN,
+			"What will change in /%s, and which lines it loses, is shown to root: sudo onehop fix",
+			s->target);
+}
+
 /* What differs from an earlier step only in the device is one line, without --verbose. */
 static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
 {
@@ -338,6 +348,7 @@ static void add_step(struct document *out, const struct plan_report *r, size_t i
 	if (likewise)
 		return;
 	add_step_change(out, s, r->verbose);
+	add_unseen(out, r, s);
 	add_reasons(out, STYLE_DIM, "Why: ", r, i, why_of);
 	add_reasons(out, STYLE_WARN, "Cost:", r, i, cost_of);
 	if (step_in_force(s))
@@ -428,6 +439,8 @@ static void add_trial(struct document *out, const struct plan_report *r)
 
 			snprintf(label, sizeof(label), "%zu.", ++number);
 			document_item(out, STYLE_PLAIN, 2, label, "%s", p->on_confirm[i].what);
+			add_step_made(out, &p->on_confirm[i], r->verbose);
+			add_unseen(out, r, &p->on_confirm[i]);
 		}
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
@@ -531,6 +544,14 @@ static void add_opt_in(struct document *out, const struct change_set *set)
 	}
 }
 
+static void add_lost(struct document *out, const struct plan *p)
+{
+	if (!plan_drops_lines(p))
+		return;
+	document_blank(out);
+	report_dropped(out, p, false);
+}
+
 static void add_notes(struct document *out, const struct plan *p)
 {
 	if (p->note_n)
@@ -626,6 +647,7 @@ void report_plan(struct document *out, const struct plan_report *r)
 	add_head(out, r);
 	add_steps(out, r);
 	add_trial(out, r);
+	add_lost(out, r->plan);
 	add_manual(out, r->plan);
 	add_left_out(out, r->plan);
 	add_opt_in(out, r->changes);

@@ -112,14 +112,13 @@ static void add_file(struct document *out, const struct step *s, bool verbose)
 	add_content(out, s, verbose);
 }
 
+/* The title names the file and the words. */
 static void add_options(struct document *out, const struct step *s, bool verbose)
 {
-	if (!s->old.data) {
+	if (s->old.data)
+		add_content(out, s, verbose);
+	else
 		add_file(out, s, verbose);
-		return;
-	}
-	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "add to the command line in /%s: %s",
-			   s->target, s->at);
 }
 
 /* ---- registers ---- */
@@ -199,10 +198,10 @@ static void add_dropped(struct document *out, const struct step *s)
 				   n - MAX_LINES, text_plural(n - MAX_LINES, "line", "lines"));
 }
 
-void report_dropped(struct document *out, const struct plan *p, bool undoing)
+static void add_all_dropped(struct document *out, const struct step *steps, size_t n, bool undoing)
 {
-	for (size_t i = 0; i < p->step_n; i++) {
-		const struct step *s = &p->steps[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct step *s = &steps[i];
 
 		if (!s->dropped)
 			continue;
@@ -215,6 +214,23 @@ void report_dropped(struct document *out, const struct plan *p, bool undoing)
 			out, STYLE_PLAIN, 0,
 			"To keep your own lines, first move them to /etc/grub.d/40_custom, or kernel parameters to /etc/default/grub. onehop keeps the present file%s",
 			undoing ? " in its journal." : ", and undo restores it.");
+	}
+}
+
+/* As `fix --apply` shows it once it is made. */
+static void add_foreseen(struct document *out, const struct step *s, bool verbose)
+{
+	struct step made = *s;
+
+	made.new = s->foreseen;
+	if (s->foreseen.data) {
+		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
+				   "What will change in /%s:", s->target);
+		add_content(out, &made, verbose);
+	} else if (s->unforeseen) {
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN,
+				   "What will change in /%s is only known once it is made: %s",
+				   s->target, s->unforeseen);
 	}
 }
 
@@ -231,12 +247,16 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 			   s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Must contain:", "%s", s->expect);
+	if (!s->new.data) {
+		add_foreseen(out, s, verbose);
+		return;
+	}
+	/* It was made: this is history. */
 	if (s->dropped) {
-		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "Lines that will be lost:");
+		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "Lines that were lost:");
 		add_dropped(out, s);
 	}
-	if (s->new.data) /* it was made: this is history */
-		add_content(out, s, verbose);
+	add_content(out, s, verbose);
 }
 
 void report_generated(struct document *out, const struct step *s, bool verbose)
@@ -254,6 +274,13 @@ static void add_one_shot(struct document *out, const struct step *s, bool verbos
 			   s->new.data);
 }
 
+void report_dropped(struct document *out, const struct plan *p, bool undoing)
+{
+	add_all_dropped(out, p->steps, p->step_n, undoing);
+	if (!undoing)
+		add_all_dropped(out, p->on_confirm, p->on_confirm_n, undoing);
+}
+
 static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct step *s,
 					   bool verbose) = {
 	[STEP_FILE] = add_file,           [STEP_REGISTER] = add_register,
@@ -267,6 +294,14 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 void add_step_change(struct document *out, const struct step *s, bool verbose)
 {
 	add_kind[s->kind](out, s, verbose);
+}
+
+void add_step_made(struct document *out, const struct step *s, bool verbose)
+{
+	if (s->kind == STEP_GENERATED)
+		add_foreseen(out, s, verbose);
+	else if (s->kind == STEP_OPTIONS)
+		add_options(out, s, verbose);
 }
 
 void add_step_undo(struct document *out, const struct step *s)

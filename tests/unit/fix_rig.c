@@ -464,13 +464,41 @@ int rig_run(const struct stand_in *programs, void *context, const char *const *a
 }
 
 static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status);
+
+/*
+ * "unshare --mount --propagation private", then "sh -ec SCRIPT onehop FILE STAGE FOLDER NAME" for each file, then the
+ * program: the file is there while the program runs.
+ */
+static int run_unshare(void *context, const char *const *argv)
+{
+	const struct rig *g = context;
+	const char *const *program = argv + 4, *name = program[7];
+	AUTO_FREE char *path = NULL, *old = NULL, *new = NULL;
+	AUTO_STRBUF struct strbuf output = {0};
+	size_t old_n, new_n;
+	int status, r;
+
+	if (strcmp(program[0], "sh") != 0)
+		return runner(context, program, 0, &output, &status) < 0 ? 127 : status;
+	path = xprintf("%s/%s", program[6], name);
+	old = get_bytes(path, &old_n);
+	new = get_bytes(program[4], &new_n);
+	put_bytes(g, path + strlen(g->root) + 1, new, new_n);
+	r = run_unshare(context, program + 4);
+	if (old)
+		put_bytes(g, path + strlen(g->root) + 1, old, old_n);
+	else
+		remove(path);
+	return r;
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
 		  struct strbuf *output, int *ret_status)
 {
-	static const struct stand_in programs[] = {{"make-grub", run_grub},
-						   {"check-grub", run_check},
-						   {"make-initrd", run_initrd},
-						   {"switch", run_switch},
-						   {NULL}};
+	static const struct stand_in programs[] = {
+		{"make-grub", run_grub},     {"unshare", run_unshare}, {"check-grub", run_check},
+		{"make-initrd", run_initrd}, {"switch", run_switch},   {NULL}};
 
 	(void)deadline_s;
 	return rig_run(programs, context, argv, output, ret_status);

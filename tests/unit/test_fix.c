@@ -4,6 +4,7 @@
 #include "skip.h"
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "fix/journal_impl.h"
@@ -2856,6 +2857,99 @@ static void test_dropped_lines(void **state)
 	assert_tree(g, old);
 }
 
+/* With the file that the step before it writes; that file itself stays as it is. */
+static void test_foreseen(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = NULL, *made = NULL;
+	const struct step *s;
+
+	put_by_hand(g, "\nset by=hand");
+	old = rig_tree(g);
+	rig_grub(g, p, "quiet", "iommu=pt");
+	s = making_step(p);
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_tree(g, old);
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen"));
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen.d"));
+	assert_null(s->unforeseen);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	made = rig_get(g, "boot/grub/grub.cfg");
+	assert_string_equal(s->foreseen.data, made);
+}
+
+/* What confirming a trial would make of it, too. */
+static void test_foreseen_of_confirming(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	put_by_hand(g, "\nset by=hand");
+	rig_grub(g, p, "quiet", "iommu=pt");
+	p->on_confirm = p->steps;
+	p->on_confirm_n = p->step_n;
+	p->steps = NULL;
+	p->step_n = 0;
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_true(plan_drops_lines(p));
+	assert_string_equal(p->on_confirm[2].dropped[0], "set by=hand");
+	assert_non_null(strstr(p->on_confirm[2].foreseen.data, "iommu=pt"));
+}
+
+/* Real mounts, as far as this machine lets a test make them. */
+static int run_real(void *context, const char *const *argv, unsigned deadline_s,
+		    struct strbuf *output, int *ret_status)
+{
+	AUTO_FREE char *path = host_program(argv[0]);
+
+	(void)context;
+	return path ? child_run(path, argv, deadline_s, output, ret_status)
+		    : err_set(ENOENT, "no %s", argv[0]);
+}
+
+static bool can_mount(void)
+{
+	static const char *const argv[] = {
+		"unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt", NULL};
+	AUTO_STRBUF struct strbuf output = {0};
+	int status = 1;
+
+	return run_real(NULL, argv, 10, &output, &status) == 0 && status == 0;
+}
+
+static void foresee_for_real(struct rig *g, const char *file)
+{
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *script = xprintf("cat %s/%s >\"$0\"", g->root, file);
+	const char *const argv[] = {"sh", "-c", script, STEP_OUTPUT, NULL};
+	AUTO_FREE char *old = rig_tree(g);
+	struct step *s;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	p->steps[1].target = file;
+	s = making_step(p);
+	s->argv = argv;
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_tree(g, old);
+	if (s->unforeseen)
+		fail_msg("%s", s->unforeseen);
+	assert_non_null(strstr(s->foreseen.data, "iommu=pt"));
+}
+
+static void test_foreseen_by_mounts(void **state)
+{
+	struct rig *g = *state;
+	fix_runner *run = g->host.run;
+
+	if (!can_mount())
+		SKIP("no file system can be mounted here");
+	g->host.run = run_real;
+	foresee_for_real(g, "etc/default/gen.cfg");
+	foresee_for_real(g, "etc/default/grub.d/more/new.cfg");
+	g->host.run = run;
+}
+
 /* Lines that somebody wrote since the fix, and only those: the fix's own are in the generated file too. */
 static void test_dropped_by_undo(void **state)
 {
@@ -3413,6 +3507,9 @@ int main(void)
 		TEST(test_programs_output_is_kept),
 		TEST(test_full_at_each_write),
 		TEST(test_full_boot),
+		TEST(test_foreseen),
+		TEST(test_foreseen_of_confirming),
+		TEST(test_foreseen_by_mounts),
 		TEST(test_dropped_lines),
 		TEST(test_dropped_by_undo),
 		TEST(test_nothing_dropped),

@@ -331,6 +331,40 @@ static void parts_that_differ_are_shown(void **state)
 	assert_lacks(text, "6");
 }
 
+static void what_is_foreseen_is_shown(void **state)
+{
+	static const struct machine here = {.note = ""};
+	struct plan *p = plan_of_every_kind();
+	struct step *s = &p->steps[STEPS - 1];
+	static const char *const dropped[] = {"set timeout=9", NULL};
+	AUTO_FREE char *without = NULL, *with = NULL, *failed = NULL, *later = NULL;
+
+	(void)state;
+	without = plan_text((struct plan_report){.plan = p, .machine = &here});
+	assert_order(without, (const char *const[]){"is shown to root: sudo onehop fix", NULL});
+	s->foreseen = (struct bytes)BYTES("menuentry iommu=pt\n");
+	s->dropped = dropped;
+	with = plan_text((struct plan_report){.plan = p, .machine = &here, .is_root = true});
+	assert_order(with, (const char *const[]){"What will change in /boot/grub/grub.cfg:",
+						 "- menuentry + menuentry iommu=pt",
+						 "Lines of /boot/grub/grub.cfg will be lost",
+						 dropped[0], NULL});
+	assert_lacks(with, "is shown to root");
+	p->on_confirm = s;
+	p->on_confirm_n = 1;
+	p->step_n--;
+	later = plan_text((struct plan_report){.plan = p, .machine = &here, .is_root = true});
+	assert_order(later,
+		     (const char *const[]){"When it is confirmed",
+					   "- menuentry + menuentry iommu=pt", dropped[0], NULL});
+	s->foreseen = (struct bytes){0};
+	s->unforeseen = "no mounts";
+	failed = plan_text((struct plan_report){.plan = p, .machine = &here, .is_root = true});
+	assert_order(failed,
+		     (const char *const[]){"is only known once it is made: no mounts", NULL});
+	plan_free(p);
+}
+
 static void lost_lines_are_shown(void **state)
 {
 	static const char *const dropped[] = {"set timeout=9", "menuentry 'Mine' {", NULL};
@@ -986,6 +1020,7 @@ int main(void)
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),
 		cmocka_unit_test(parts_that_differ_are_shown),
+		cmocka_unit_test(what_is_foreseen_is_shown),
 		cmocka_unit_test(lost_lines_are_shown),
 		cmocka_unit_test(end_says_how_to_go_on),
 		cmocka_unit_test(what_is_not_done_is_told),

@@ -219,7 +219,7 @@ _onehop()
 	'help',--width) return ;;
 	'version',--color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
 	'version',--width) return ;;
-	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench tune compare report fleet log env help version' -- "$cur")); return ;;
+	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench tune compare report fleet log env help version completion' -- "$cur")); return ;;
 	esac
 	case $command in
 	'check') words=' --from --host --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --symptom --pair --for --deadline --textfile --watch --explain --list --json --html --markdown --keep-identifiers --color --width -v --verbose -q --quiet -h --help' ;;
@@ -242,6 +242,7 @@ _onehop()
 	'env') words=' --from --host --pid --script --observed --no-observed --shell --shim --format --rankfile --explain --json --color --width -v --verbose -h --help' ;;
 	'help') words=' --color --width -h --help' ;;
 	'version') words=' --color --width -h --help' ;;
+	'completion') words=' -h --help' ;;
 	esac
 	case $COMP_CWORD,$cur in
 	1,* | *,-*) ;;
@@ -257,7 +258,7 @@ _onehop()
 	esac ;;
 	esac
 	if [ "$COMP_CWORD" = 1 ]; then
-		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench tune compare report fleet log env help version' ;; esac
+		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench tune compare report fleet log env help version completion' ;; esac
 	fi
 	COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

@@ -353,3 +353,5 @@ complete -c onehop -f -n __fish_use_subcommand -a version -d 'print the version 
 complete -c onehop -n '__fish_seen_subcommand_from version' -l color -xa 'auto always never' -d 'use colors always, never or auto: on a terminal, unless NO_COLOR is set (auto)'
 complete -c onehop -n '__fish_seen_subcommand_from version' -l width -x -d 'wrap at N columns, at least 40 (default: $COLUMNS, the terminal\'s width, or 80)'
 complete -c onehop -n '__fish_seen_subcommand_from version' -l help -s h -f -d 'explain this command'
+complete -c onehop -f -n __fish_use_subcommand -a completion -d 'print completions for a shell'
+complete -c onehop -n '__fish_seen_subcommand_from completion' -l help -s h -f -d 'explain this command'

@@ -456,7 +456,7 @@ void completion_fish(struct strbuf *out)
 	}
 }
 
-/* ---- the hidden command that tools/generate and the completion files run ---- */
+/* ---- the command: a person's, and the one that tools/generate and the completion files run ---- */
 
 struct completion_options {
 	struct common_options common;
@@ -496,5 +496,4 @@ const struct command command_completion = {
 	.min_args = 1,
 	.max_args = 1,
 	.run = run_completion,
-	.hidden = true,
 };

@@ -80,8 +80,9 @@ void program_help_text(struct document *out)
 		"Shows whether the GPUs and RDMA NICs of a machine can access each other's "
 		"memory directly, what blocks them, and what to do. Only fix --apply, fix "
 		"--confirm, unlock --apply, unlock --tree DIR --revert and undo change anything. "
-		"record and topo --svg write the file that they are given; test and bench keep "
-		"their results. Without a command, onehop runs check.");
+		"record, --html, --svg and --textfile write the file that they are given; test, "
+		"bench and tune keep their results. Only unlock --download and runs over several "
+		"hosts use the network. Without a command, onehop runs check.");
 	document_blank(out);
 	add_commands(out, NULL);
 	document_blank(out);
@@ -93,9 +94,7 @@ void program_help_text(struct document *out)
 		document_cell(out, STYLE_PLAIN, "%s", exit_codes[i][1]);
 	}
 	document_blank(out);
-	document_paragraph(
-		out, STYLE_PLAIN, 0,
-		"onehop COMMAND --help explains a command; onehop --formats lists "
-		"the texts and files that --from and other options read; onehop completion "
-		"bash|zsh prints the shell's completions.");
+	document_paragraph(out, STYLE_PLAIN, 0,
+			   "onehop COMMAND --help explains a command; onehop --formats lists "
+			   "the texts and files that --from and other options read.");
 }

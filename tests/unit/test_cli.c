@@ -552,6 +552,11 @@ static void completions_list_what_the_tables_hold(void **state)
 
 /* ---- manuals ---- */
 
+static bool is_without_manual(const struct command *c)
+{
+	return c == &command_help || c == &command_version || c == &command_completion;
+}
+
 static void each_manual(void (*assert_manual)(const struct command *c, const char *path,
 					      const char *text))
 {
@@ -562,7 +567,7 @@ static void each_manual(void (*assert_manual)(const struct command *c, const cha
 
 		if (blank)
 			*blank = '-';
-		if ((*c)->hidden || *c == &command_help || *c == &command_version)
+		if ((*c)->hidden || is_without_manual(*c))
 			continue;
 		text = file_text(path);
 		assert_manual(*c, path, text);

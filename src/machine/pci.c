@@ -410,6 +410,20 @@ static void list_functions(struct reader *r)
 	qsort(m->pci, m->pci_n, sizeof(*m->pci), by_address);
 }
 
+/*
+ * Some driver is bound to some device of every host: at least to a bridge or a disk. A tree without any such link was
+ * copied without its links.
+ */
+static void distrust_drivers(struct machine *m)
+{
+	for (size_t i = 0; i < m->pci_n; i++)
+		if (!fact_absent(m->pci[i].driver))
+			return;
+	for (size_t i = 0; i < m->pci_n; i++)
+		m->pci[i].driver = fact_str_unknown(
+			"no device has a link to its driver: the copy may lack links");
+}
+
 void pci_read_all(struct reader *r)
 {
 	list_functions(r);
@@ -430,6 +444,7 @@ void pci_read_all(struct reader *r)
 		read_config_space(r, f);
 		pci_read_stated(r, f);
 	}
+	distrust_drivers(r->m);
 	link_tree(r);
 }
 

@@ -202,12 +202,39 @@ static void no_permission_is_unknown(void **state)
 	source_free(map);
 }
 
+/* A tree whose links were not copied says nothing about drivers; one link shows that links were. */
+static void missing_links_are_unknown(void **state)
+{
+	(void)state;
+	for (int linked = 0; linked < 2; linked++) {
+		struct source *map = two_ports();
+		struct machine *m;
+
+		source_put_error(map, DEVICES "0000:21:00.0/driver", SOURCE_LINK, ENOENT);
+		source_put_error(map, DEVICES "10000:01:00.0/driver", SOURCE_LINK, ENOENT);
+		if (linked)
+			source_put_link(map, DEVICES "0000:20:01.0/driver",
+					"../../../bus/pci/drivers/pcieport");
+		else
+			source_put_error(map, DEVICES "0000:20:01.0/driver", SOURCE_LINK, ENOENT);
+		m = machine_read(map, &pci_only);
+		assert_int_equal(fact_absent(m->pci[1].driver), linked);
+		assert_int_equal(fact_unknown(m->pci[1].driver), !linked);
+		machine_free(m);
+		source_free(map);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links_give_parents),       cmocka_unit_test(values_are_understood),
-		cmocka_unit_test(bridges_have_windows),     cmocka_unit_test(nonsense_is_a_trouble),
-		cmocka_unit_test(no_permission_is_unknown), cmocka_unit_test(names_are_found),
+		cmocka_unit_test(links_give_parents),
+		cmocka_unit_test(values_are_understood),
+		cmocka_unit_test(bridges_have_windows),
+		cmocka_unit_test(nonsense_is_a_trouble),
+		cmocka_unit_test(no_permission_is_unknown),
+		cmocka_unit_test(names_are_found),
+		cmocka_unit_test(missing_links_are_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "report/report_collective.h"
 #include "report/report_nccl.h"
 
+#include <errno.h>
+
 static const char *const rivals[] = {"nccl", NULL};
 
 struct bench_collective_options {
@@ -89,12 +91,13 @@ static int run_model(const struct bench_collective_options *o,
 {
 	struct simulate_session s;
 	struct machine *m;
-	int code;
+	int code, r;
 
 	if (machine_choice_read(&o->common.machine, MACHINE_ALL, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	if (simulate_session_run(&s, m, choice) < 0)
-		code = fail(EXIT_REFUSED, "%s", err_msg());
+	r = simulate_session_run(&s, m, choice);
+	if (r < 0)
+		code = fail(r == -ENODEV ? EXIT_NOT_JUDGED : EXIT_REFUSED, "%s", err_msg());
 	else
 		code = print_model(&s, &o->common);
 	simulate_session_done(&s);

@@ -63,6 +63,12 @@ static int choose_ranks(struct simulate_session *s, const struct collective_choi
 				       SIMULATED_RANKS_MAX);
 		s->gpus[(*ret_n)++] = i;
 	}
+	if (r == 0 && *ret_n < 2 && o->count <= 0)
+		return err_set(ENODEV,
+			       "%s, and a collective needs 2 or more; --from reads another machine",
+			       m->gpu_n > 1    ? "only one GPU is chosen"
+			       : m->gpu_n == 1 ? "this machine has only one NVIDIA GPU"
+					       : "this machine has no NVIDIA GPU");
 	if (r == 0 && *ret_n < most && o->count > 0)
 		return err_set(EINVAL, "too few GPUs: %zu, but %zu requested", *ret_n, most);
 	return r;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "base/texts.h"
 #include "fleet/host_names.h"
 
@@ -32,11 +33,24 @@ void fleet_free(struct fleet *f)
 	arena_free(f->arena);
 }
 
-struct fleet_host *fleet_host(struct fleet *f, const char *name)
+/* Names of files may hold line feeds, which would begin a line of the report. Different names stay different. */
+static void put_line(struct strbuf *out, const char *name)
 {
-	unsigned number = numbered_number(&f->host_words, name);
+	for (const char *s = name; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			strbuf_printf(out, "\\x%02x", (unsigned)*s);
+		else
+			strbuf_putc(out, *s);
+}
+
+struct fleet_host *fleet_host(struct fleet *f, const char *given)
+{
+	AUTO_STRBUF struct strbuf name = {0};
+	unsigned number;
 	struct fleet_host *h;
 
+	put_line(&name, given);
+	number = numbered_number(&f->host_words, strbuf_str(&name));
 	if (number <= f->host_n)
 		return f->hosts[number - 1];
 	h = arena_alloc(f->arena, 1, sizeof(*h));
@@ -49,11 +63,14 @@ struct fleet_host *fleet_host(struct fleet *f, const char *name)
 
 void fleet_trouble(struct fleet *f, const char *fmt, ...)
 {
+	AUTO_STRBUF struct strbuf text = {0};
 	va_list ap;
 
 	va_start(ap, fmt);
-	*ARENA_PUSH(f->arena, f->troubles, f->trouble_n) = arena_vprintf(f->arena, fmt, ap);
+	put_line(&text, arena_vprintf(f->arena, fmt, ap));
 	va_end(ap);
+	*ARENA_PUSH(f->arena, f->troubles, f->trouble_n) =
+		arena_strdup(f->arena, strbuf_str(&text));
 }
 
 /* ---- keys ---- */

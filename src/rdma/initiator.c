@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define FLUSH_BYTES  8
-#define LOOK_EACH    256 /* latencies between checks of the interval's width */
+#define LOOK_EACH    256 /* latencies between two looks at the interval's width, and signs of life */
 #define MESSAGES_MAX (1ull << 22)
 
 /* ---- streams ---- */
@@ -154,7 +154,7 @@ static struct stream_work small_read(const struct initiator *i)
 	};
 }
 
-int initiator_one_read(const struct initiator *i, double *ret_us)
+int initiator_one_read(const struct initiator *i, struct timed *ret)
 {
 	const struct stream_work w = small_read(i);
 	uint64_t start = clock_ns();
@@ -162,8 +162,15 @@ int initiator_one_read(const struct initiator *i, double *ret_us)
 
 	if (r == 0)
 		r = transfer_wait_one(i->nic, i->cq, i->load->limit_us, i->failure);
-	*ret_us = (double)(clock_ns() - start) / 1e3;
+	*ret = (struct timed){start, clock_ns(), 1};
 	return r;
+}
+
+static double latency_us(const struct timed *t, uint64_t cost_ns)
+{
+	uint64_t ns = t->to_ns - t->from_ns;
+
+	return ns > cost_ns ? (double)(ns - cost_ns) / 1e3 / t->latencies : 0;
 }
 
 static void describe(struct samples *s, struct rdma_cell *cell)
@@ -185,22 +192,24 @@ static void describe(struct samples *s, struct rdma_cell *cell)
 int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, void *context,
 			   struct rdma_cell *cell)
 {
+	uint64_t cost_ns = clock_cost_ns();
 	struct samples s = {0};
 	double start = clock_s();
 	int r = 0;
 
 	cell->stop = STOP_GO_ON;
 	for (unsigned n = 1; r == 0 && cell->stop == STOP_GO_ON; n++) {
-		double us = 0;
+		struct timed t = {0};
 
-		pulse_beat(i->nic->pulse);
-		r = one(context, n, &us);
+		r = one(context, n, &t);
 		if (r == 0)
-			r = add_sample(i, &s, us);
-		if (i->load->trips) {
-			if (n == i->load->trips)
-				break;
-		} else if (r == 0 && n % LOOK_EACH == 0)
+			r = add_sample(i, &s, latency_us(&t, cost_ns));
+		if (n == i->load->trips)
+			break;
+		if (r < 0 || n % LOOK_EACH)
+			continue;
+		pulse_beat(i->nic->pulse);
+		if (!i->load->trips)
 			cell->stop = stopping_decide(&i->load->stopping, &s, clock_s() - start);
 	}
 	if (r == 0)

@@ -201,12 +201,12 @@ static int act_check(struct link *l, const struct verbs *v, const struct link_or
 
 /* ---- latency ---- */
 
-static int one_read(void *context, unsigned n, double *ret_us)
+static int one_read(void *context, unsigned n, struct timed *ret)
 {
 	const struct initiator i = initiator_of(context);
 
 	(void)n;
-	return initiator_one_read(&i, ret_us);
+	return initiator_one_read(&i, ret);
 }
 
 static void begin_ping(struct link *l, enum rdma_measure m, const struct rdma_load *load,

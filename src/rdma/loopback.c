@@ -202,12 +202,12 @@ static int verify(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 
 /* ---- how soon? ---- */
 
-static int one_read(void *context, unsigned n, double *ret_us)
+static int one_read(void *context, unsigned n, struct timed *ret)
 {
 	const struct initiator i = initiator_of(context);
 
 	(void)n;
-	return initiator_one_read(&i, ret_us);
+	return initiator_one_read(&i, ret);
 }
 
 /*

@@ -41,6 +41,12 @@ static inline bool rdma_has_reads(enum rdma_measure m)
 	return m == RDMA_READ || m == RDMA_BOTH;
 }
 
+/* What was timed, by clock_ns; the readings of the clock at both ends are part of it. */
+struct timed {
+	uint64_t from_ns, to_ns;
+	unsigned latencies; /* one after the other in that time */
+};
+
 /* How a connection is loaded. */
 struct rdma_load {
 	uint64_t bytes, latency_bytes; /* of a message */

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define TAIL      8
-#define POLL      4
-#define LOOK_EACH 1024 /* looks at the flag between two of the clock and of errors */
+#define TAIL  8
+#define POLL  4
+#define LOOKS 1024 /* at the flag, between two looks for completions */
+#define CLOCK_EACH                                                                                 \
+	65536 /* looks between two readings of the clock, in which a message would be noticed late */
+#define BEAT_EACH 256 /* answers between two signs of life */
 
 static const int opcodes[RDMA_MEASURE_N] = {
 	[RDMA_LATENCY_WRITE] = VERBS_WR_WRITE,
@@ -130,22 +133,33 @@ static bool has_arrived(const struct ping *p, uint8_t old)
 
 	if (p->told)
 		return p->arrived;
-	for (unsigned i = 0; i < LOOK_EACH; i++)
+	for (unsigned i = 0; i < LOOKS; i++)
 		if (*flag != old)
 			return true;
 	return false;
 }
 
-/* Where it is late: 0, or nothing will come, or the limit is over. */
-static int look_at_clock(const struct ping *p, uint64_t *deadline)
-{
-	uint64_t now = clock_us(), limit_us = p->load->limit_us;
+struct wait {
+	unsigned looks; /* since the last one at the clock */
+	uint64_t deadline_us;
+};
 
+/* After so many looks: 0, or nothing will come, or the limit is over. */
+static int look_at_clock(const struct ping *p, struct wait *w, unsigned looks)
+{
+	uint64_t now, limit_us = p->load->limit_us;
+
+	w->looks += looks;
+	if (w->looks < CLOCK_EACH)
+		return 0;
+	w->looks = 0;
+	now = clock_us();
+	pulse_beat(p->nic->pulse);
 	if (atomic_load(&p->stop))
 		return rdma_fail(p->failure, RDMA_STEP_WAIT, ECANCELED, "the other end has failed");
-	if (!*deadline)
-		*deadline = now + limit_us;
-	if (now <= *deadline)
+	if (!w->deadline_us)
+		w->deadline_us = now + limit_us;
+	if (now <= w->deadline_us)
 		return 0;
 	rdma_fail(p->failure, RDMA_STEP_WAIT, ETIMEDOUT,
 		  "a message of %llu bytes did not arrive for %.1f s",
@@ -157,14 +171,13 @@ static int look_at_clock(const struct ping *p, uint64_t *deadline)
 /* Until a message is there; *ret is its flag. A post that failed is seen here too. */
 static int await_message(struct ping *p, uint8_t old, uint8_t *ret)
 {
-	uint64_t deadline = 0;
-	unsigned turn = 0;
+	struct wait w = {0};
 
 	while (!has_arrived(p, old)) {
 		int r = look(p);
 
-		if (r == 0 && (!p->told || ++turn % LOOK_EACH == 0))
-			r = look_at_clock(p, &deadline);
+		if (r == 0)
+			r = look_at_clock(p, &w, p->told ? 1 : LOOKS);
 		if (r < 0)
 			return r;
 	}
@@ -177,14 +190,13 @@ static int await_message(struct ping *p, uint8_t old, uint8_t *ret)
 /* What can wait until nobody waits: completions of posts, and receive requests for those used up, many or all. */
 static int settle(struct ping *p, bool all)
 {
-	uint64_t deadline = 0;
-	unsigned turn = 0;
+	struct wait w = {0};
 	int r = 0;
 
 	while (r == 0 && p->waits) {
 		r = look(p);
-		if (r == 0 && ++turn % LOOK_EACH == 0)
-			r = look_at_clock(p, &deadline);
+		if (r == 0)
+			r = look_at_clock(p, &w, 1);
 	}
 	if (r == 0 && p->used >= (all ? 1 : QUEUE_RECEIVES / 2)) {
 		r = post_receives(p->nic, p->qp, p->into, p->used, p->failure);
@@ -206,7 +218,7 @@ static int check(const struct ping *p, uint8_t sent)
 	return 0;
 }
 
-int ping_trip(void *ping, unsigned n, double *ret_us)
+int ping_trip(void *ping, unsigned n, struct timed *ret)
 {
 	struct ping *p = ping;
 	const struct rdma_load *l = p->load;
@@ -219,7 +231,7 @@ int ping_trip(void *ping, unsigned n, double *ret_us)
 	r = post(p, false);
 	if (r == 0)
 		r = await_message(p, old, &got);
-	*ret_us = (double)(clock_ns() - start) / 2e3;
+	*ret = (struct timed){start, clock_ns(), 2};
 	if (r == 0)
 		r = settle(p, false);
 	return r < 0 || l->like_perftest ? r : check(p, sent);
@@ -244,10 +256,12 @@ int ping_last(struct ping *p, uint8_t value)
 int ping_answer(struct ping *p)
 {
 	uint8_t old = 0, got = 0;
+	unsigned n = 0;
 	int r;
 
 	do {
-		pulse_beat(p->nic->pulse);
+		if (n++ % BEAT_EACH == 0)
+			pulse_beat(p->nic->pulse);
 		r = await_message(p, old, &got);
 		old = got;
 		if (r == 0 && got) {

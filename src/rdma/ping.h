@@ -41,8 +41,8 @@ void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct
 
 /* These return 0 or -EIO and the failure. */
 
-/* One trip, the n-th from 1 on: half its time, and what came back is what was sent. As an initiator_one_fn. */
-int ping_trip(void *ping, unsigned n, double *ret_us);
+/* One trip, the n-th from 1 on; what came back is what was sent. As an initiator_one_fn. */
+int ping_trip(void *ping, unsigned n, struct timed *ret);
 /* The other end's first message. */
 int ping_await_first(struct ping *p);
 /* Sends that which has no answer, and waits until it is there. */

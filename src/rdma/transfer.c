@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHAIN      64 /* work requests that are posted with one call */
-#define POLL       32
-#define LARGE      8192 /* from this size on each message has its own completion */
-#define CLOCK_EACH 256  /* empty polls between two reads of the clock */
+#define CHAIN 64 /* work requests that are posted with one call */
+#define POLL  32
+#define LARGE 8192 /* from this size on each message has its own completion */
+#define CLOCK_EACH                                                                                 \
+	65536 /* empty polls between two readings of the clock, in which a completion would be noticed late */
+#define BEAT_EACH 64 /* answers of the completion queue between two signs of life */
 
 /* The progress of a stream. */
 struct progress {
@@ -154,6 +156,7 @@ static int poll_some(const struct nic *n, struct verbs_cq *cq, uint64_t limit_us
 			return got;
 		if (turn % CLOCK_EACH)
 			continue;
+		pulse_beat(n->pulse);
 		if (!since)
 			since = clock_us();
 		else if (clock_us() - since > limit_us)
@@ -175,13 +178,15 @@ int transfer_run(const struct nic *n, struct verbs_cq *cq, const struct stream_w
 	struct run u = {.nic = n, .cq = cq, .works = works, .n = k, .failure = f};
 	struct verbs_wc wcs[POLL];
 	uint64_t start = clock_ns();
+	unsigned turn = 0;
 
 	while (!is_done(&u)) {
 		int got, r = post_all(&u);
 
 		if (r < 0)
 			return r;
-		pulse_beat(n->pulse);
+		if (turn++ % BEAT_EACH == 0)
+			pulse_beat(n->pulse);
 		got = poll_some(n, cq, limit_us, wcs, POLL, f);
 		if (got < 0)
 			return got;

@@ -239,6 +239,40 @@ static void a_round_trip_that_fails_names_the_cause(void **state)
 	}
 }
 
+/* The clock of a kernel that asks a device for the time: each reading takes CLOCK_NS, and nothing else takes any. */
+#define CLOCK_NS 10000u
+static _Thread_local bool slow_clock;
+static _Thread_local uint64_t slow_now_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret); /* NOLINT: the linker's name */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret); /* NOLINT: the linker's name */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret) /* NOLINT: the linker's name */
+{
+	if (!slow_clock)
+		return __real_clock_gettime(clock, ret);
+	slow_now_ns += CLOCK_NS;
+	*ret = (struct timespec){(time_t)(slow_now_ns / 1000000000),
+				 (long)(slow_now_ns % 1000000000)};
+	return 0;
+}
+
+static void the_clock_is_no_part_of_a_latency(void **state)
+{
+	struct loopback_job *j = job_of(REGION_HOST);
+	struct loopback_result r;
+
+	(void)state;
+	j->measures = 1u << RDMA_LATENCY_READ;
+	j->load.trips = 10;
+	slow_clock = true;
+	run("", j, &r);
+	slow_clock = false;
+	assert_int_equal(r.cells[RDMA_LATENCY_READ].value.n, 10);
+	assert_true(r.cells[RDMA_LATENCY_READ].value.median == 0);
+	free(j);
+}
+
 static void several_queues_share_the_window(void **state)
 {
 	struct loopback_job *j = job_of(REGION_DMABUF);
@@ -697,6 +731,7 @@ int main(void)
 		cmocka_unit_test(all_is_right),
 		cmocka_unit_test(a_round_trip_with_wrong_data_is_found),
 		cmocka_unit_test(a_round_trip_that_fails_names_the_cause),
+		cmocka_unit_test(the_clock_is_no_part_of_a_latency),
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),

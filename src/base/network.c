@@ -27,9 +27,19 @@ bool network_parse(const char *text, size_t size, uint8_t ret[static NETWORK_ADD
 	return true;
 }
 
-bool network_same(const uint8_t a[static NETWORK_ADDRESS], const uint8_t b[static NETWORK_ADDRESS])
+enum network_relation network_compare(const uint8_t a[static NETWORK_ADDRESS],
+				      const uint8_t b[static NETWORK_ADDRESS])
 {
 	const bool ipv4 = network_is_ipv4(a);
 
-	return ipv4 == network_is_ipv4(b) && memcmp(a, b, ipv4 ? 15 : 8) == 0;
+	if (ipv4 != network_is_ipv4(b))
+		return NETWORK_OTHER_FAMILY;
+	if (memcmp(a, b, ipv4 ? 15 : 8) == 0)
+		return NETWORK_SAME;
+	return ipv4 ? NETWORK_MAYBE_APART : NETWORK_APART;
+}
+
+bool network_same(const uint8_t a[static NETWORK_ADDRESS], const uint8_t b[static NETWORK_ADDRESS])
+{
+	return network_compare(a, b) == NETWORK_SAME;
 }

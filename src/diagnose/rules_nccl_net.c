@@ -407,12 +407,19 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 
 /* ---- rails: networks that join only equal-numbered NICs ---- */
 
-static bool same_network(const char *a, const char *b)
+/* Of two GIDs as text; what is not an address shows as little as one of another family. */
+static enum network_relation compare(const char *a, const char *b)
 {
 	uint8_t x[NETWORK_ADDRESS], y[NETWORK_ADDRESS];
 
-	return network_parse(a, strlen(a), x) && network_parse(b, strlen(b), y) &&
-	       network_same(x, y);
+	return network_parse(a, strlen(a), x) && network_parse(b, strlen(b), y)
+		       ? network_compare(x, y)
+		       : NETWORK_OTHER_FAMILY;
+}
+
+static bool may_be_apart(enum network_relation r)
+{
+	return r == NETWORK_APART || r == NETWORK_MAYBE_APART;
 }
 
 /* The address whose network tells which others a port reaches without a route; NULL: unknown. */
@@ -440,11 +447,27 @@ static const struct rdma_port *used_port(const struct rule_run *run, size_t i,
 	return NULL;
 }
 
-/* It failed between two networks. */
+/*
+ * Nobody answered, as where no route leads: ibv_modify_qp found no neighbour, or sends were repeated in vain. What the
+ * kernel refuses at once (22, Invalid argument) has another cause.
+ */
+static bool is_unanswered(const char *what)
+{
+	static const char *const marks[] = {"Connection timed out", "No route to host",
+					    "Network is unreachable", "status=12 ", "RETRY_EXC"};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+		if (strstr(what, marks[i]))
+			return true;
+	return false;
+}
+
+/* It failed between two networks, or may have. */
 static bool crosses(const struct observed *o)
 {
 	return o->kind == OBSERVED_RUN_FAILURE && o->failure.own_gid && o->failure.peer_gid &&
-	       !same_network(o->failure.own_gid, o->failure.peer_gid);
+	       is_unanswered(o->failure.what) &&
+	       may_be_apart(compare(o->failure.own_gid, o->failure.peer_gid));
 }
 
 /*
@@ -457,11 +480,12 @@ static bool is_of_other_rail(struct rule_run *run, const struct observed *o)
 	const struct rdma_port *p;
 
 	for (size_t i = 0; (p = used_port(run, i, &d)); i++)
-		if (rail_gid(p) && same_network(rail_gid(p)->gid.value, o->failure.peer_gid))
+		if (rail_gid(p) &&
+		    compare(rail_gid(p)->gid.value, o->failure.peer_gid) == NETWORK_SAME)
 			return true;
 	FOR_EACH_IN(struct observed, x, run->m->observed, run->m->observed_n)
 	{
-		if (crosses(x) && same_network(x->failure.own_gid, o->failure.peer_gid))
+		if (crosses(x) && compare(x->failure.own_gid, o->failure.peer_gid) == NETWORK_SAME)
 			return true;
 	}
 	return false;
@@ -496,17 +520,20 @@ static void show_port(struct rule_run *run, struct finding *f, const struct rdma
 			 "%s", gid->gid.value);
 }
 
+#define MASKED " (unless their mask is shorter than /24)"
+
 static void report_crossed(struct rule_run *run, const struct observed *o)
 {
 	bool rails = is_of_other_rail(run, o);
+	bool apart = compare(o->failure.own_gid, o->failure.peer_gid) == NETWORK_APART;
 	struct finding *f =
 		finding_add(run, rails ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE,
 			    SUBJECT(NCCL, "NCCL"),
-			    ABOUT " connected NICs of two networks, %s and %s, and the connection "
-				  "failed%s",
-			    o->failure.own_gid, o->failure.peer_gid,
-			    rails ? ": the networks join only NICs of the same rail"
-				  : ": no route for RDMA may join them");
+			    ABOUT
+			    " connected NICs of two networks%s, %s and %s, and nobody answered: %s",
+			    apart ? "" : MASKED, o->failure.own_gid, o->failure.peer_gid,
+			    rails ? "the networks seem to join only NICs of the same rail"
+				  : "no route for RDMA may join them");
 
 	evidence_text(run, f, o->from, o->failure.what);
 	rail_remedy(run, f);
@@ -533,7 +560,8 @@ static bool is_set(const struct rule_run *run, const struct crossing *c)
 	return setting_number(run->m, c->name, c->otherwise) == c->value;
 }
 
-static void report_crossing(struct rule_run *run, const struct crossing *c)
+static void report_crossing(struct rule_run *run, const struct crossing *c,
+			    enum network_relation relation)
 {
 	const struct setting *s = machine_setting(run->m, c->name);
 	const struct rdma_device *d;
@@ -543,9 +571,9 @@ static void report_crossing(struct rule_run *run, const struct crossing *c)
 	if (!s || !is_set(run, c))
 		return;
 	f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-			"%s=%s: %s, and each NIC is in a network of its own: where no route joins "
-			"these, connections fail",
-			s->name, s->value, c->what);
+			"%s=%s: %s, and each NIC is in a network of its own%s: where no route "
+			"joins these, connections fail",
+			s->name, s->value, c->what, relation == NETWORK_APART ? "" : MASKED);
 	f->severity = c->severity;
 	finding_remedy(run, f,
 		       "unset %s, or see with onehop bench rdma that each NIC reaches each NIC of "
@@ -556,29 +584,37 @@ static void report_crossing(struct rule_run *run, const struct crossing *c)
 		show_port(run, f, d, p);
 }
 
-/* Whether each port that is used is in a network of its own; unknown: an address is. */
-static enum verdict judge_apart(struct rule_run *run, bool *ret)
+/* The least apart that two ports are that are used; unknown: an address is. */
+static enum verdict judge_apart(struct rule_run *run, enum network_relation *ret)
 {
 	const struct rdma_device *a, *b;
 	const struct rdma_port *p, *q;
 	size_t i;
 
-	*ret = true;
+	*ret = NETWORK_APART;
 	for (i = 0; (p = used_port(run, i, &a)); i++) {
 		if (!rail_gid(p))
 			return rule_unknown(run, FACT_WHY(p->gids_listed),
 					    "the network of %s port %u", a->name, p->number);
-		for (size_t k = 0; k < i && (q = used_port(run, k, &b)); k++)
-			*ret &= !same_network(rail_gid(p)->gid.value, rail_gid(q)->gid.value);
+		for (size_t k = 0; k < i && (q = used_port(run, k, &b)); k++) {
+			enum network_relation r =
+				compare(rail_gid(p)->gid.value, rail_gid(q)->gid.value);
+
+			if (!may_be_apart(r))
+				*ret = NETWORK_SAME;
+			else if (r < *ret)
+				*ret = r;
+		}
 	}
-	*ret &= i > 1;
+	if (i < 2)
+		*ret = NETWORK_SAME;
 	return VERDICT_OK;
 }
 
 static enum verdict probe_rails(struct rule_run *run)
 {
+	enum network_relation apart = NETWORK_SAME;
 	enum verdict v;
-	bool apart;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
@@ -594,8 +630,8 @@ static enum verdict probe_rails(struct rule_run *run)
 		v = judge_apart(run, &apart);
 	if (v != VERDICT_OK)
 		return v;
-	for (size_t i = 0; apart && i < sizeof(crossings) / sizeof(*crossings); i++)
-		report_crossing(run, &crossings[i]);
+	for (size_t i = 0; may_be_apart(apart) && i < sizeof(crossings) / sizeof(*crossings); i++)
+		report_crossing(run, &crossings[i], apart);
 	return VERDICT_OK;
 }
 

@@ -492,6 +492,82 @@ static void gid_index_is_checked_against_the_ports(void **state)
 	build_free(m);
 }
 
+/* A connection that failed tells of two networks only as far as its line shows them, and nobody answered. */
+static void rails_are_claimed_only_as_far_as_shown(void **state)
+{
+#define TIMED_OUT "Call to ibv_modify_qp failed with 110 Connection timed out"
+#define MASKED    "unless their mask is shorter than /24"
+	static const struct {
+		const char *own, *peer, *what, *sentence, *without;
+	} rows[] = {
+		{"fec0:0:0:1::1", "fec0:0:0:2::1", TIMED_OUT, "two networks", MASKED},
+		{"::ffff:10.1.0.1", "::ffff:10.1.1.2", TIMED_OUT, MASKED, "only NICs of"},
+		{"::ffff:10.1.0.1", "::ffff:10.1.0.2", TIMED_OUT, NULL, NULL},
+		{"::ffff:10.1.0.1", "fec0:0:0:2::1", TIMED_OUT, NULL, NULL},
+		{"::ffff:10.1.0.1", "nothing", TIMED_OUT, NULL, NULL},
+		{"fec0:0:0:1::1", "fec0:0:0:2::1", "NET/IB: Got completion with status=12 opcode=0",
+		 "two networks", MASKED},
+		{"fec0:0:0:1::1", "fec0:0:0:2::1",
+		 "Got completion with status=IBV_WC_RETRY_EXC_ERR(12)", "two networks", MASKED},
+		{"fec0:0:0:1::1", "fec0:0:0:2::1", "NET/IB: Got completion with status=5 opcode=0",
+		 NULL, NULL},
+		{"fec0:0:0:1::1", "fec0:0:0:2::1",
+		 "Call to ibv_modify_qp failed with 22 Invalid argument", NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N(rows); i++) {
+		struct machine *m = with_nic();
+		struct judged j;
+
+		build_observed(m, OBSERVED_RUN_FAILURE, -1, -1, false);
+		m->observed[0].text = "";
+		m->observed[0].failure = (struct run_failure){.own_gid = rows[i].own,
+							      .peer_gid = rows[i].peer,
+							      .what = rows[i].what};
+		j = judge(m, "nccl-rails");
+		if (!rows[i].sentence != !j.first)
+			fail_msg("row %zu: %s", i, j.first ? j.first->sentence : "nothing");
+		if (j.first && (!strstr(j.first->sentence, rows[i].sentence) ||
+				strstr(j.first->sentence, rows[i].without)))
+			fail_msg("row %zu: %s", i, j.first->sentence);
+		judged_free(&j);
+		build_free(m);
+	}
+#undef MASKED
+#undef TIMED_OUT
+}
+
+/* Ports whose addresses are of two families show nothing of their networks. */
+static void settings_cross_rails_where_addresses_show_some(void **state)
+{
+	static const struct {
+		const char *second, *sentence;
+	} rows[] = {
+		{"0000:0000:0000:0000:0000:ffff:c000:0301",
+		 "unless their mask is shorter than /24"},
+		{"0000:0000:0000:0000:0000:ffff:c000:0202", NULL},
+		{GLOBAL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N(rows); i++) {
+		struct machine *m = with_nic();
+		struct rdma_port *p = add_port(m, &m->rdma[0], "Ethernet", 100000);
+		struct pci_function *f = build_port(m, "0000:30:01.0", NULL, PCI_PORT_ROOT);
+
+		add_gid(m, p, 0, GID_ROCE_V2, IPV4);
+		p = add_port(m, build_nic(m, "0000:31:00.0", f, "mlx5_1"), "Ethernet", 100000);
+		add_gid(m, p, 0, GID_ROCE_V2, rows[i].second);
+		build_setting(m, "NCCL_CROSS_NIC", "1");
+		if (rows[i].sentence)
+			assert_finds(m, "nccl-rails", SEVERITY_WARNING, rows[i].sentence);
+		else
+			assert_verdict(m, "nccl-rails", VERDICT_OK);
+		build_free(m);
+	}
+}
+
 /* From 2.21 on NCCL looks for an IPv4 address unless told. */
 static void ports_with_ipv6_only_are_told(void **state)
 {
@@ -1285,6 +1361,8 @@ int main(void)
 		cmocka_unit_test(reversed_level_counts_where_it_narrows),
 		cmocka_unit_test(disabled_counts_less_where_the_driver_denies),
 		cmocka_unit_test(gid_index_is_checked_against_the_ports),
+		cmocka_unit_test(rails_are_claimed_only_as_far_as_shown),
+		cmocka_unit_test(settings_cross_rails_where_addresses_show_some),
 		cmocka_unit_test(ports_with_ipv6_only_are_told),
 		cmocka_unit_test(old_nccl_misses_peermem),
 		cmocka_unit_test(bugs_of_nccl),

@@ -34,17 +34,8 @@ dir=$work/portable
 . "$guest/disk.sh"
 # shellcheck source=tests/guest/unlock/within.sh
 . "$guest/unlock/within.sh"
-
-# check NAME COMMAND...: COMMAND succeeds; what it says is in $dir/said
-check() {
-    local name=$1
-    shift
-    if "$@" >"$dir/said" 2>&1; then
-        echo "ok - $name"
-    else
-        echo "FAIL - $name: $(tail -n 3 "$dir/said" | tr '\n' ' ')"
-    fi
-}
+# shellcheck source=tests/packages/check.sh
+. "$packages/check.sh"
 
 make_system() {
     local list

@@ -23,17 +23,8 @@ spec=$top/contrib/rpm/onehop.spec
 dir=$work/rpm
 # shellcheck source=tests/guest/disk.sh
 . "$packages/../guest/disk.sh"
-
-# check NAME COMMAND...: COMMAND succeeds; what it says is in $dir/said
-check() {
-    local name=$1
-    shift
-    if "$@" >"$dir/said" 2>&1; then
-        echo "ok - $name"
-    else
-        echo "FAIL - $name: $(tail -n 3 "$dir/said" | tr '\n' ' ')"
-    fi
-}
+# shellcheck source=tests/packages/check.sh
+. "$packages/check.sh"
 
 build() { rpmbuild --macros "/usr/lib/rpm/macros:/usr/lib/rpm/platform/%{_target}/macros:$packages/rpm.macros" --nodeps --define "_topdir $dir" "$@" "$spec"; }
 

@@ -34,6 +34,8 @@ what=packages
 . "$guest/unlock/within.sh"
 # shellcheck source=tests/guest/unlock/archive.sh
 . "$guest/unlock/archive.sh"
+# shellcheck source=tests/packages/check.sh
+. "$packages/check.sh"
 
 # make_systems: clean, build and tested, of the distribution whose facts were read
 make_systems() {
@@ -91,10 +93,18 @@ fix_stage() {
     stage within_host trial fix
 }
 
+# container_finds_bar1: in container_checks, whose store and id these are
+container_finds_bar1() {
+    local said status=0
+    said=$(buildah "${store[@]}" run --volume "$top/tests/machines/rtx4090x8-before:/machine:ro" "$id" onehop check --from /machine 2>&1) || status=$?
+    echo "status $status: ${said::300}"
+    [ "$status" = 1 ] && [[ $said == *'BAR1 of all 8 GPUs is 256 MiB'* ]]
+}
+
 # container_checks: contrib/container/Containerfile, made of the clean system in place of the image that it names, which a registry
 # would have; programs in it run in a chroot, because not every machine lets a container have namespaces of its own
 container_checks() {
-    local store=(--root "$dir/container/root" --runroot "$dir/container/run" --storage-driver vfs) base id status=0
+    local store=(--root "$dir/container/root" --runroot "$dir/container/run" --storage-driver vfs) base id
     export BUILDAH_ISOLATION=chroot
     rm -rf "$dir/container"
     mkdir -p "$dir/container/context"
@@ -103,26 +113,12 @@ container_checks() {
     id=$(buildah "${store[@]}" from scratch)
     buildah "${store[@]}" add --quiet "$id" "$dir/clean" / >/dev/null
     buildah "${store[@]}" commit --quiet "$id" "docker.io/library/$base" >/dev/null
-    if buildah "${store[@]}" bud --pull-never --network host --tag onehop --file "$top/contrib/container/Containerfile" \
-        "$dir/container/context" >"$dir/container.log" 2>&1; then
-        echo "ok - $name, container: the image is made"
-    else
-        echo "FAIL - $name, container: the image is made: see $dir/container.log"
-        return 0
-    fi
+    check "$name, container: the image is made" buildah "${store[@]}" bud --pull-never --network host --tag onehop \
+        --file "$top/contrib/container/Containerfile" "$dir/container/context"
+    buildah "${store[@]}" images onehop >/dev/null 2>&1 || return 0
     id=$(buildah "${store[@]}" from --pull-never localhost/onehop)
-    buildah "${store[@]}" run --volume "$top/tests/machines/rtx4090x8-before:/machine:ro" "$id" \
-        onehop check --from /machine >"$dir/container.said" 2>&1 || status=$?
-    if [ "$status" = 1 ] && grep -q 'BAR1 of all 8 GPUs is 256 MiB' "$dir/container.said"; then
-        echo "ok - $name, container: checks a recorded machine"
-    else
-        echo "FAIL - $name, container: checks a recorded machine: status $status: $(head -c 300 "$dir/container.said" | tr '\n' ' ')"
-    fi
-    if [ "$(buildah "${store[@]}" run "$id" id -un)" = nobody ]; then
-        echo "ok - $name, container: does not run as root"
-    else
-        echo "FAIL - $name, container: does not run as root"
-    fi
+    check "$name, container: checks a recorded machine" container_finds_bar1
+    check "$name, container: does not run as root" test "$(buildah "${store[@]}" run "$id" id -un)" = nobody
     rm -rf "$dir/container"
 }
 

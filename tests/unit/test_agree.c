@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that call different things: each kind, eager and captured, in one process and in several; and wrong memory. */
-#include "collective/operation.h"
 #include "collective/pairs.h"
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "comm_rig.h"
 #include "device/fake.h"
-#include "device_rig.h"
 
 #include <onehop/onehop.h>
 
@@ -14,23 +13,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* A test that waited this long has failed; what is found ends at once. */
-#define LIMIT_US 60000000ul
-#define SOON_US  30000000ul
-#define RANKS    4
-#define COUNT    3000u
-
-static u64 seed = 3;
-
-static u64 next_random(u64 below)
-{
-	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
-	return (seed ^ seed >> 29) % below;
-}
+#define SOON_US 30000000ul
+#define RANKS   4
+#define COUNT   3000u
 
 /* ---- what ranks tell each other, by itself ---- */
 
@@ -175,51 +162,13 @@ static void threads_that_race(void **state)
 
 /* ---- a communicator ---- */
 
-struct rig {
-	size_t n;
-	struct onehop_comm *comms[RANKS];
-	struct device_set *set;
-	struct stream streams[RANKS];
-	void *native[RANKS];
-	struct memory in[RANKS], out[RANKS];
-};
-
-static struct device_request request_of(size_t n)
-{
-	struct device_request q = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = 64 << 20};
-
-	for (size_t i = 0; i < n; i++)
-		q.number[i] = (int)i;
-	return q;
-}
-
-static struct comm_options options_of(bool no_p2p)
-{
-	return (struct comm_options){.limit_us = LIMIT_US, .no_p2p = no_p2p, .forced = ALGORITHM_N};
-}
-
 #define BUFFER (RANKS * 2 * COUNT * 8)
 
 static void rig_begin(struct rig *g, size_t n, bool no_p2p)
 {
-	const struct device_request q = request_of(n);
-	const struct comm_options o = options_of(no_p2p);
+	const struct comm_options o = options_of(ALGORITHM_N, no_p2p);
 
-	*g = (struct rig){.n = n};
-	assert_ok(comm_open_all(&q, &o, g->comms));
-	g->set = g->comms[0]->shared->set;
-	for (size_t i = 0; i < n; i++) {
-		g->streams[i] = rig_stream(g->set, (int)i);
-		assert_ok(g->set->ops->stream_native(g->set, g->streams[i], &g->native[i]));
-		g->in[i] = rig_alloc(g->set, (int)i, BUFFER);
-		g->out[i] = rig_alloc(g->set, (int)i, BUFFER);
-	}
-}
-
-static void rig_end(struct rig *g)
-{
-	for (size_t i = 0; i < g->n; i++)
-		comm_close(g->comms[i]);
+	rig_start(g, n, BUFFER, &o);
 }
 
 /* What a rank calls. */
@@ -232,17 +181,11 @@ struct call {
 
 static int enqueue(struct rig *g, size_t rank, const struct call *c)
 {
-	const struct operation_call call = {.in = (const void *)rig_address(g->set, &g->in[rank],
-									    (int)rank),
-					    .out = (void *)rig_address(g->set, &g->out[rank],
-								       (int)rank),
-					    .count = c->count,
-					    .type = c->type,
-					    .op = c->op,
-					    .root = c->root,
-					    .stream = g->native[rank]};
-
-	return operation_enqueue(g->comms[rank], c->o, &call);
+	return rig_enqueue(g, rank, c->o,
+			   (struct operation_call){.count = c->count,
+						   .type = c->type,
+						   .op = c->op,
+						   .root = c->root});
 }
 
 /* Two calls that differ in one thing, and what the sentence says of both. */
@@ -334,7 +277,7 @@ static void disagree(size_t n, size_t k, bool no_p2p, bool captured)
 	assert_true(clock_us() - begin < SOON_US);
 	for (size_t r = 0; r < n; r++)
 		expect_failed(&g, r, k);
-	rig_end(&g);
+	rig_stop(&g);
 }
 
 static void calls_that_differ(void **state)
@@ -379,7 +322,7 @@ static void captures_at_other_times(void **state)
 		rig_wait(g.set, g.streams[r]);
 		assert_ok(comm_check(g.comms[r]));
 	}
-	rig_end(&g);
+	rig_stop(&g);
 }
 
 /* Other communicators go on. */
@@ -401,8 +344,8 @@ static void one_of_two_communicators(void **state)
 		rig_wait(b.set, b.streams[r]);
 		assert_ok(comm_check(b.comms[r]));
 	}
-	rig_end(&a);
-	rig_end(&b);
+	rig_stop(&a);
+	rig_stop(&b);
 }
 
 /* ---- messages ---- */
@@ -440,7 +383,7 @@ static void messages_that_differ(void **state)
 			assert_int_equal(comm_check(g.comms[r]), -EPROTO);
 			expect_says(says[0], says[1]);
 		}
-		rig_end(&g);
+		rig_stop(&g);
 	}
 }
 
@@ -467,7 +410,7 @@ static void graphs_in_another_order(void **state)
 	expect_says("rank 1: in operation ", "(send and recv), rank 0 calls another function");
 	comm_abort(g.comms[0]);
 	rig_wait(g.set, g.streams[0]);
-	rig_end(&g);
+	rig_stop(&g);
 }
 
 /* ---- ranks that are processes ---- */
@@ -521,10 +464,11 @@ static int take_part(struct device_set *s, struct onehop_comm *c, const struct p
 	return r;
 }
 
-static int member(const struct party *p, int rank)
+static int member(const void *party, int rank)
 {
+	const struct party *p = party;
 	struct device_request q = request_of(1);
-	const struct comm_options o = options_of(p->no_p2p);
+	const struct comm_options o = options_of(ALGORITHM_N, p->no_p2p);
 	struct onehop_comm *c;
 	int r;
 
@@ -541,19 +485,15 @@ static int member(const struct party *p, int rank)
 static void run_party(const struct party *p)
 {
 	pid_t pids[RANKS];
-	int status;
 
+	for (int i = 0; i < p->n; i++)
+		pids[i] = rig_fork(member, p, i);
 	for (int i = 0; i < p->n; i++) {
-		pids[i] = fork();
-		assert_true(pids[i] >= 0);
-		if (pids[i] == 0)
-			_exit(-member(p, i));
-	}
-	for (int i = 0; i < p->n; i++) {
-		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != EPROTO)
+		const int end = rig_end_of(pids[i]);
+
+		if (end != EPROTO)
 			fail_msg("kind %zu, %d ranks, odd %d: rank %d ended with %d", p->kind, p->n,
-				 p->odd, i, status);
+				 p->odd, i, end);
 	}
 }
 
@@ -579,7 +519,7 @@ static void a_launch_that_fails(void **state)
 {
 	const struct device_request q = request_of(2);
 	const struct fake_plan plan = {.op = "launch", .nth = 2, .error = -ENOMEM};
-	const struct comm_options o = options_of(false);
+	const struct comm_options o = options_of(ALGORITHM_N, false);
 	static int values[2][8];
 	struct onehop_comm *comms[2];
 	struct device_set *inner, *set;
@@ -603,7 +543,7 @@ static void a_launch_that_fails(void **state)
 			assert_ok(r);
 		}
 	for (int i = 0; i < 2; i++) {
-		assert_ok(comm_wait(comms[i], NULL, LIMIT_US));
+		assert_ok(comm_wait(comms[i], NULL, RIG_LIMIT_US));
 		assert_ok(comm_check(comms[i]));
 	}
 	for (int i = 0; i < 2; i++)
@@ -611,13 +551,6 @@ static void a_launch_that_fails(void **state)
 }
 
 /* ---- wrong memory and communicators, through the public functions ---- */
-
-static void expect_refused(int r, const char *says)
-{
-	assert_int_equal(r, -EINVAL);
-	if (!strstr(onehop_error(), says))
-		fail_msg("'%s' does not say '%s'", onehop_error(), says);
-}
 
 static void memory_that_is_not_the_devices(void **state)
 {
@@ -628,15 +561,14 @@ static void memory_that_is_not_the_devices(void **state)
 
 	(void)state;
 	assert_ok(onehop_open_all(2, NULL, &o, c));
-	expect_refused(onehop_all_reduce(c[1], nowhere, there[1], 4, ONEHOP_INT32, ONEHOP_SUM,
-					 NULL),
-		       "rank 1: all_reduce: in: there is no memory at 0x40");
-	expect_refused(onehop_all_gather(c[0], there[0], nowhere, 4, ONEHOP_INT32, NULL),
-		       "rank 0: all_gather: out: there is no memory");
-	expect_refused(onehop_send(c[1], nowhere, 4, ONEHOP_INT8, 0, NULL),
-		       "rank 1: send: in: there is no memory");
-	expect_refused(onehop_recv(c[1], nowhere, 4, ONEHOP_INT8, 0, NULL),
-		       "rank 1: recv: out: there is no memory");
+	expect_error(onehop_all_reduce(c[1], nowhere, there[1], 4, ONEHOP_INT32, ONEHOP_SUM, NULL),
+		     -EINVAL, "rank 1: all_reduce: in: there is no memory at 0x40");
+	expect_error(onehop_all_gather(c[0], there[0], nowhere, 4, ONEHOP_INT32, NULL), -EINVAL,
+		     "rank 0: all_gather: out: there is no memory");
+	expect_error(onehop_send(c[1], nowhere, 4, ONEHOP_INT8, 0, NULL), -EINVAL,
+		     "rank 1: send: in: there is no memory");
+	expect_error(onehop_recv(c[1], nowhere, 4, ONEHOP_INT8, 0, NULL), -EINVAL,
+		     "rank 1: recv: out: there is no memory");
 	/* What is not read or written may be anything. */
 	for (int i = 0; i < 2; i++)
 		assert_ok(onehop_all_reduce(c[i], nowhere, nowhere, 0, ONEHOP_INT32, ONEHOP_SUM,
@@ -654,7 +586,7 @@ static void a_range_is_looked_up_once(void **state)
 {
 	const struct device_request q = request_of(1);
 	const struct fake_plan plan = {.op = "memory_at", .nth = 2, .error = -EFAULT};
-	const struct comm_options o = options_of(false);
+	const struct comm_options o = options_of(ALGORITHM_N, false);
 	struct onehop_comm *c;
 	struct device_set *inner, *set;
 	static int there[64];
@@ -682,20 +614,25 @@ static void communicators_that_are_closed(void **state)
 	assert_ok(onehop_open_all(2, NULL, &o, c));
 	onehop_close(c[1]);
 	onehop_close(c[1]); /* does nothing */
-	expect_refused(onehop_all_reduce(c[1], there, there, 4, ONEHOP_INT32, ONEHOP_SUM, NULL),
-		       "all_reduce: the communicator was closed");
-	expect_refused(onehop_barrier(c[1], NULL), "all_reduce: the communicator was closed");
-	expect_refused(onehop_send(c[1], there, 4, ONEHOP_INT8, 0, NULL), "send: the communicator");
-	expect_refused(onehop_recv(c[1], there, 4, ONEHOP_INT8, 0, NULL), "recv: the communicator");
-	expect_refused(onehop_check(c[1]), "onehop_check: the communicator was closed");
-	expect_refused(onehop_wait(c[1], NULL), "onehop_wait: the communicator was closed");
-	expect_refused(onehop_abort(c[1]), "onehop_abort: the communicator was closed");
-	expect_refused(onehop_alloc(c[1], 4, &more), "onehop_alloc: the communicator was closed");
-	expect_refused(onehop_memory_used(c[1], &used), "the communicator was closed");
-	expect_refused(onehop_rank(c[1]), "onehop_rank: the communicator was closed");
-	expect_refused(onehop_size(c[1]), "onehop_size: the communicator was closed");
-	expect_refused(onehop_check((struct onehop_comm *)there), "the communicator was closed");
-	expect_refused(onehop_check(NULL), "onehop_check: no communicator");
+	expect_error(onehop_all_reduce(c[1], there, there, 4, ONEHOP_INT32, ONEHOP_SUM, NULL),
+		     -EINVAL, "all_reduce: the communicator was closed");
+	expect_error(onehop_barrier(c[1], NULL), -EINVAL,
+		     "all_reduce: the communicator was closed");
+	expect_error(onehop_send(c[1], there, 4, ONEHOP_INT8, 0, NULL), -EINVAL,
+		     "send: the communicator");
+	expect_error(onehop_recv(c[1], there, 4, ONEHOP_INT8, 0, NULL), -EINVAL,
+		     "recv: the communicator");
+	expect_error(onehop_check(c[1]), -EINVAL, "onehop_check: the communicator was closed");
+	expect_error(onehop_wait(c[1], NULL), -EINVAL, "onehop_wait: the communicator was closed");
+	expect_error(onehop_abort(c[1]), -EINVAL, "onehop_abort: the communicator was closed");
+	expect_error(onehop_alloc(c[1], 4, &more), -EINVAL,
+		     "onehop_alloc: the communicator was closed");
+	expect_error(onehop_memory_used(c[1], &used), -EINVAL, "the communicator was closed");
+	expect_error(onehop_rank(c[1]), -EINVAL, "onehop_rank: the communicator was closed");
+	expect_error(onehop_size(c[1]), -EINVAL, "onehop_size: the communicator was closed");
+	expect_error(onehop_check((struct onehop_comm *)there), -EINVAL,
+		     "the communicator was closed");
+	expect_error(onehop_check(NULL), -EINVAL, "onehop_check: no communicator");
 	assert_ok(onehop_check(c[0]));
 	onehop_close(c[0]);
 	onehop_close(NULL);

@@ -1,96 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/collective/ on host devices: every operation against a plain reference, for random ranks, counts, types, places
  * and algorithms; ranks that do not come; and ranks that are processes. */
-#include "collective/operation.h"
 #include "collective/slots.h"
 
 #include "base/array.h"
+#include "comm_rig.h"
 #include "device/fake.h"
-#include "device_rig.h"
 #include "kernels/typed.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT_US 60000000ul
-#define ROOM     (1ul << 20) /* bytes of a buffer, with what must not be touched around it */
-#define SLICE    (ROOM / 16) /* of one operation, where several are under way */
-#define MARGIN   64ul
-#define RANKS    COLLECTIVE_RANKS_MAX
-
-static u64 seed = 1;
-
-static u64 next_random(u64 below)
-{
-	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
-	return (seed ^ seed >> 29) % below;
-}
-
-/* ---- a communicator with a stream and two buffers for each rank ---- */
-
-struct rig {
-	size_t n;
-	struct onehop_comm *comms[RANKS];
-	struct device_set *set;
-	struct stream streams[RANKS];
-	void *native[RANKS];
-	struct memory in[RANKS], out[RANKS];
-	unsigned char *sent[RANKS], *got[RANKS]; /* host copies of all of in and out */
-};
-
-static struct device_request request_of(size_t n)
-{
-	struct device_request q = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = 64 << 20};
-
-	for (size_t i = 0; i < n; i++)
-		q.number[i] = (int)i;
-	return q;
-}
-
-static struct comm_options options_of(enum algorithm forced, bool no_p2p)
-{
-	return (struct comm_options){.limit_us = LIMIT_US, .no_p2p = no_p2p, .forced = forced};
-}
-
-static void rig_start(struct rig *g, size_t n, const struct comm_options *o)
-{
-	const struct device_request q = request_of(n);
-
-	*g = (struct rig){.n = n};
-	assert_ok(comm_open_all(&q, o, g->comms));
-	g->set = g->comms[0]->shared->set;
-	for (size_t i = 0; i < n; i++) {
-		g->streams[i] = rig_stream(g->set, (int)i);
-		assert_ok(g->set->ops->stream_native(g->set, g->streams[i], &g->native[i]));
-		g->in[i] = rig_alloc(g->set, (int)i, ROOM);
-		g->out[i] = rig_alloc(g->set, (int)i, ROOM);
-		g->sent[i] = malloc(ROOM);
-		g->got[i] = malloc(ROOM);
-		assert_true(g->sent[i] && g->got[i]);
-	}
-}
-
-static void rig_stop(struct rig *g)
-{
-	for (size_t i = 0; i < g->n; i++) {
-		free(g->sent[i]);
-		free(g->got[i]);
-		comm_close(g->comms[i]);
-	}
-}
-
-static void wait_all(struct rig *g)
-{
-	for (size_t i = 0; i < g->n; i++)
-		rig_wait(g->set, g->streams[i]);
-	for (size_t i = 0; i < g->n; i++)
-		assert_ok(comm_check(g->comms[i]));
-}
+#define ROOM   (1ul << 20) /* bytes of a buffer, with what must not be touched around it */
+#define SLICE  (ROOM / 16) /* of one operation, where several are under way */
+#define MARGIN 64ul
+#define RANKS  COLLECTIVE_RANKS_MAX
 
 /* ---- the reference: values are made by their type's own rules, one element after another ---- */
 
@@ -519,7 +446,7 @@ static void run_trial(struct rig *g, const struct trial *t)
 {
 	prepare(g, t);
 	enqueue_all(g, t);
-	wait_all(g);
+	rig_wait_all(g);
 	for (size_t r = 0; r < g->n; r++)
 		check_rank(g, t, r);
 }
@@ -559,7 +486,7 @@ static void run_random(size_t n, enum algorithm forced, bool no_p2p, int trials)
 	const struct comm_options o = options_of(forced, no_p2p);
 	struct rig g;
 
-	rig_start(&g, n, &o);
+	rig_start(&g, n, ROOM, &o);
 	assert_int_equal(g.comms[0]->facts.direct, !no_p2p || n == 1);
 	for (int i = 0; i < trials; i++) {
 		const struct trial t = random_trial(&g, 4000);
@@ -595,7 +522,7 @@ static void each_operation(void **state)
 		const struct comm_options o = options_of((enum algorithm)a, a % 2);
 		struct rig g;
 
-		rig_start(&g, 3, &o);
+		rig_start(&g, 3, ROOM, &o);
 		for (int k = 0; k < OPERATION_N; k++)
 			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
 				for (unsigned op = 0; op < REDUCE_OP_N; op++) {
@@ -625,7 +552,7 @@ static void sums_of_every_size(void **state)
 			const struct comm_options o = options_of((enum algorithm)a, n % 2);
 			struct rig g;
 
-			rig_start(&g, n, &o);
+			rig_start(&g, n, ROOM, &o);
 			for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 				struct trial t = {.count = counts[i], .in_place = next_random(2)};
 
@@ -643,7 +570,7 @@ static void run_many_chunks(enum operation o, enum algorithm a, unsigned type, u
 	const struct trial t = {.o = o, .type = type, .count = 60001, .at = at, .root = 2};
 	struct rig g;
 
-	rig_start(&g, 3, &options);
+	rig_start(&g, 3, ROOM, &options);
 	run_trial(&g, &t);
 	rig_stop(&g);
 }
@@ -681,7 +608,7 @@ static void prepare_many(struct rig *g, struct trial *trials, bool in_place)
 
 static void check_many(struct rig *g, const struct trial *trials)
 {
-	wait_all(g);
+	rig_wait_all(g);
 	for (u64 k = 0; k < MANY; k++)
 		for (size_t r = 0; r < g->n; r++)
 			check_rank(g, &trials[k], r);
@@ -693,7 +620,7 @@ static void run_back_to_back(size_t n, enum algorithm forced, bool no_p2p)
 	struct trial trials[MANY];
 	struct rig g;
 
-	rig_start(&g, n, &o);
+	rig_start(&g, n, ROOM, &o);
 	for (int round = 0; round < 4; round++) {
 		prepare_many(&g, trials, true);
 		for (u64 k = 0; k < MANY; k++)
@@ -722,7 +649,7 @@ static void graphs_are_launched_again(void **state)
 	struct rig g;
 
 	(void)state;
-	rig_start(&g, 3, &o);
+	rig_start(&g, 3, ROOM, &o);
 	prepare_many(&g, trials, false);
 	for (int half = 0; half < 2; half++) {
 		for (size_t r = 0; r < g.n; r++)
@@ -752,8 +679,8 @@ static void communicators_do_not_meet(void **state)
 	struct rig a, b;
 
 	(void)state;
-	rig_start(&a, 3, &o);
-	rig_start(&b, 4, &p);
+	rig_start(&a, 3, ROOM, &o);
+	rig_start(&b, 4, ROOM, &p);
 	prepare_many(&a, first, true);
 	prepare_many(&b, second, true);
 	for (u64 k = 0; k < MANY; k++) {
@@ -795,7 +722,7 @@ static void epochs_wrap(void **state)
 			struct trial trials[MANY];
 			struct rig g;
 
-			rig_start(&g, 3, &o);
+			rig_start(&g, 3, ROOM, &o);
 			set_epochs(&g, begins[k]);
 			for (int round = 0; round < 3; round++) {
 				prepare_many(&g, trials, true);
@@ -818,7 +745,7 @@ static void expect_cleaned(unsigned type)
 	const u32 epoch = 2 + (1u << 30);
 	struct rig g;
 
-	rig_start(&g, 2, &o);
+	rig_start(&g, 2, ROOM, &o);
 	for (int cleaned = 0; cleaned < 2; cleaned++)
 		for (size_t i = 0; i < g.n; i++) {
 			const struct comm_facts *f = &g.comms[i]->facts;
@@ -851,9 +778,7 @@ static void stale_slots_are_cleaned(void **state)
 static void expect_late(struct rig *g, size_t rank, const char *late)
 {
 	rig_wait(g->set, g->streams[rank]);
-	assert_int_equal(comm_check(g->comms[rank]), -ETIMEDOUT);
-	if (!strstr(err_msg(), late))
-		fail_msg("'%s' does not say '%s'", err_msg(), late);
+	expect_error(comm_check(g->comms[rank]), -ETIMEDOUT, late);
 }
 
 static void a_rank_that_does_not_come(void **state)
@@ -866,7 +791,7 @@ static void a_rank_that_does_not_come(void **state)
 					.count = 5000};
 		struct rig g;
 
-		rig_start(&g, 3, &o);
+		rig_start(&g, 3, ROOM, &o);
 		run_trial(&g, &t);
 		for (size_t r = 0; r < 2;
 		     r++) /* only now: all of them came, however slow this machine is */
@@ -899,7 +824,7 @@ static void closing_ends_what_waits(void **state)
 		struct operation_call call;
 		struct rig g;
 
-		rig_start(&g, 2, &o);
+		rig_start(&g, 2, ROOM, &o);
 		call = call_of(&g, &t, 0);
 		assert_ok(operation_enqueue(g.comms[0], t.o, &call));
 		rig_stop(&g); /* the limit is a minute: the test's own would end it */
@@ -913,9 +838,8 @@ static void expect_refused(struct rig *g, enum operation o, const struct operati
 {
 	const u32 number = g->comms[1]->number;
 
-	assert_int_equal(operation_enqueue(g->comms[1], o, call), -EINVAL);
-	if (!strstr(err_msg(), why) || !strstr(err_msg(), "rank 1"))
-		fail_msg("'%s' does not say '%s'", err_msg(), why);
+	expect_error(operation_enqueue(g->comms[1], o, call), -EINVAL, why);
+	assert_non_null(strstr(err_msg(), "rank 1"));
 	assert_int_equal(g->comms[1]->number, number);
 }
 
@@ -927,7 +851,7 @@ static void wrong_arguments(void **state)
 	struct rig g;
 
 	(void)state;
-	rig_start(&g, 2, &o);
+	rig_start(&g, 2, ROOM, &o);
 #define REFUSED(operation, member, value, why)                                                     \
 	call = call_of(&g, &t, 1);                                                                 \
 	call.member = value;                                                                       \
@@ -1066,7 +990,7 @@ static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
 		if (r == 0)
 			r = operation_enqueue(c, OPERATION_ALL_REDUCE, &call);
 		if (r == 0)
-			r = s->ops->wait(s, stream, LIMIT_US);
+			r = s->ops->wait(s, stream, RIG_LIMIT_US);
 		if (r == 0)
 			r = comm_check(c);
 		if (r == 0)
@@ -1078,8 +1002,9 @@ static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
 	return r;
 }
 
-static int member(const struct party *p, int rank)
+static int member(const void *party, int rank)
 {
+	const struct party *p = party;
 	struct device_request q = request_of(1);
 	struct onehop_comm *c;
 	struct comm_options o = p->options;
@@ -1103,27 +1028,20 @@ static int member(const struct party *p, int rank)
 	return r;
 }
 
-/* What each process ended with: an errno, or 255 for a signal. */
+/* What each process ended with, see rig_end_of(). */
 static void run_party(const struct party *p, int *ends)
 {
 	pid_t pids[RANKS];
 
-	for (int i = 0; i < p->n; i++) {
-		pids[i] = i == p->absent ? 0 : fork();
-		assert_true(pids[i] >= 0);
-		if (pids[i] == 0 && i != p->absent)
-			_exit(-member(p, i));
-	}
+	for (int i = 0; i < p->n; i++)
+		pids[i] = i == p->absent ? 0 : rig_fork(member, p, i);
 	for (int k = 0; k < p->n; k++) {
 		const int i =
 			(k + p->dies + 1 + p->n) % p->n; /* last the one that may have stopped */
-		int status = 0;
 
 		if (i == p->dies && p->signal == SIGSTOP)
 			kill(pids[i], SIGKILL);
-		if (pids[i])
-			assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-		ends[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+		ends[i] = pids[i] ? rig_end_of(pids[i]) : 0;
 	}
 }
 
@@ -1205,20 +1123,13 @@ static void the_table_decides_in_one_process(void **state)
 	(void)state;
 	prefer(PIPED_ONE, 3, &table);
 	o.tuned = &table;
-	rig_start(&g, 3, &o);
+	rig_start(&g, 3, ROOM, &o);
 	for (size_t i = 0; i < g.n; i++) {
-		const struct operation_call call = {
-			.in = (void *)rig_address(g.set, &g.in[i], (int)i),
-			.out = (void *)rig_address(g.set, &g.out[i], (int)i),
-			.count = 3,
-			.type = ELEMENT_INT32,
-			.stream = g.native[i],
-		};
-
-		assert_ok(operation_enqueue(g.comms[i], OPERATION_ALL_REDUCE, &call));
+		assert_ok(rig_enqueue(&g, i, OPERATION_ALL_REDUCE,
+				      (struct operation_call){.count = 3, .type = ELEMENT_INT32}));
 		assert_int_equal(g.comms[i]->last, PIPED_ONE);
 	}
-	wait_all(&g);
+	rig_wait_all(&g);
 	rig_stop(&g);
 }
 

@@ -3,24 +3,16 @@
 #include <onehop/onehop.h>
 
 #include "base/array.h"
-#include "device_rig.h"
+#include "comm_rig.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define RANKS 4
 #define COUNT 1000
 
 static const struct onehop_options simulated = {.simulated = 1};
-
-static void expect_error(int r, int wanted, const char *part)
-{
-	if (r != wanted || !strstr(onehop_error(), part))
-		fail_msg("%d, '%s': not %d, '%s'", r, onehop_error(), wanted, part);
-}
 
 /* ---- all ranks in one thread ---- */
 
@@ -373,14 +365,6 @@ struct post {
 	unsigned char *sent[RANKS], *got[RANKS];
 	size_t room;
 };
-
-static uint64_t seed = 7;
-
-static unsigned next_random(unsigned below)
-{
-	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
-	return (unsigned)(seed >> 33) % below;
-}
 
 static unsigned char byte_of(int from, int to, unsigned k, size_t i, unsigned round)
 {

@@ -215,8 +215,7 @@ static bool match(struct part *p, const struct text_line *lines, size_t n)
 	return false;
 }
 
-/* No output begins with less. */
-static bool is_short(const struct text_line *l)
+bool line_is_short(const struct text_line *l)
 {
 	const char *s = line_text(l);
 
@@ -238,14 +237,20 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 	*ret_n = 0;
 	parts_peel(lines, n);
 	for (size_t i = 0; i < n;) {
-		const struct text_line *above = command_above(lines, i, used);
-		struct part p = {
+		const struct text_line *above;
+		struct part p;
+
+		if (line_is_short(&lines[i])) {
+			i++;
+			continue;
+		}
+		above = command_above(lines, i, used);
+		p = (struct part){
 			.file = file,
 			.command = above ? line_text(above) : "",
 			.command_line = above,
 		};
-
-		if (is_short(&lines[i]) || !match(&p, lines + i, n - i)) {
+		if (!match(&p, lines + i, n - i)) {
 			i++;
 			continue;
 		}

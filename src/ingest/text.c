@@ -290,6 +290,8 @@ static void add_line(struct text_splitter *s, const char *line, size_t n)
 	end = clean(line, n, s->scratch.text);
 	while (end > s->scratch.text && end[-1] == ' ')
 		end--;
+	if (end == s->scratch.text && add_empty(s))
+		return;
 	push_line(s, arena_strndup(s->arena, s->scratch.text, (size_t)(end - s->scratch.text)));
 }
 

@@ -16,7 +16,7 @@ enum { LINES_ABOVE = 8, LINES_BELOW = 2 };
 struct text_reducer text_reducer(struct arena *a)
 {
 	return (struct text_reducer){.arena = a,
-				     .split = {.arena = a, .drop_encoded = true},
+				     .split = {.arena = a, .drop_encoded = true, .squeeze = true},
 				     .piece_limit = REDUCE_AT};
 }
 
@@ -99,8 +99,9 @@ static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_
 
 	for (size_t i = from; i < n; i++) {
 		const struct text_line l = lines[i];
-		const enum kernel_line_use use = kernel_line_use(&l);
-		const bool dropped = is_dropped(r, &l, use);
+		const bool empty = line_is_short(&l);
+		const enum kernel_line_use use = empty ? KERNEL_LINE_NONE : kernel_line_use(&l);
+		const bool dropped = !empty && is_dropped(r, &l, use);
 
 		if (!dropped || (last == KERNEL_LINE_NONE) != (use == KERNEL_LINE_NONE) ||
 		    (run && use && kernel_line_is_of_other(&lines[kept - 1], &l)))
@@ -227,8 +228,10 @@ void text_reduce_add(struct text_reducer *r, const char *data, size_t n)
 	while (n) {
 		size_t k = n < STEP ? n : STEP;
 
+		const size_t before = r->split.n;
+
 		text_split_add(&r->split, data, k);
-		r->piece_bytes += k;
+		r->piece_bytes += k + (r->split.n - before) * sizeof(*r->lines);
 		if (r->piece_bytes >= r->piece_limit)
 			reduce(r);
 		data += k;

@@ -56,7 +56,7 @@ void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct par
 
 /* ---- what the line above a part shows ---- */
 
-static size_t host_length(const char *s)
+size_t host_name_length(const char *s)
 {
 	return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-");
 }
@@ -65,7 +65,7 @@ static size_t host_length(const char *s)
 static bool host_of_prompt(const char *line, char buf[HOST_SIZE])
 {
 	const char *at = strchr(line, '@'), *s = at ? at + 1 : line;
-	size_t n = at ? host_length(s) : 0;
+	size_t n = at ? host_name_length(s) : 0;
 
 	if (!n || memchr(line, ' ', (size_t)(at - line)) || !strchr(": ", s[n]) ||
 	    !(strstr(s + n, "$ ") || strstr(s + n, "# ")))
@@ -77,7 +77,7 @@ static bool host_of_prompt(const char *line, char buf[HOST_SIZE])
 /* "gpu7 | CHANGED | rc=0 >>": what Ansible prints above the output of a host. */
 static bool host_of_ansible(const char *line, char buf[HOST_SIZE])
 {
-	size_t n = host_length(line);
+	size_t n = host_name_length(line);
 
 	if (!n || !text_starts_with(line + n, " | ") || !strstr(line + n, " | rc=") ||
 	    !strstr(line + n, " >>"))
@@ -124,12 +124,12 @@ static const char *only_host(const struct part *parts, size_t n)
 	return only;
 }
 
-void part_hosts_assign(const struct text_hosts *h, struct part *parts, size_t n)
+void part_hosts_assign(const struct text_hosts *h, const char *host, struct part *parts, size_t n)
 {
 	const char *only;
 
 	for (size_t i = 0; i < n; i++)
-		parts[i].host = own_host(h, &parts[i]);
+		parts[i].host = host ? text_hosts_find(h, host) : own_host(h, &parts[i]);
 	only = only_host(parts, n);
 	for (size_t i = 0; only && i < n; i++)
 		if (!parts[i].host && !is_foreign(h, &parts[i]))

@@ -31,7 +31,9 @@ const char *text_hosts_find(const struct text_hosts *h, const char *name);
 void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct part *parts, size_t n);
 
 /*
- * Sets `host` of the parts of one text, as far as the text shows: the output names it, or the prompt
- * above, or the text names only one of them.
+ * Sets `host` of the parts of one text, as far as the text shows: `host` was in front of all its lines (NULL: none was),
+ * the output names it, or the prompt above, or the text names only one of them.
  */
-void part_hosts_assign(const struct text_hosts *h, struct part *parts, size_t n);
+void part_hosts_assign(const struct text_hosts *h, const char *host, struct part *parts, size_t n);
+/* How many characters at s can be of the name of a host. */
+size_t host_name_length(const char *s);

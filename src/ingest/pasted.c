@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ingest/claims.h"
 #include "ingest/figures_open.h"
+#include "ingest/host_lines.h"
 #include "ingest/kept_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/observe.h"
@@ -25,6 +26,7 @@
 /* One text. */
 struct page {
 	const char *name;
+	const char *host; /* its name was in front of all lines; NULL: there was none */
 	struct part *parts;
 	size_t part_n, line_n;
 	const struct text_line *lines;
@@ -253,20 +255,36 @@ static void mark_lost(struct page *page)
 		page->parts[i].cut |= page->parts[i].kind->keeps_some;
 }
 
-size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
+/* The lines of one host, or all of a text. */
+static size_t add_page(struct pasted *t, const char *name, const struct pasted_text *x,
+		       const struct host_lines *h)
 {
 	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
 
-	text_reduce_end(&x->lines);
-	page->name = arena_strdup(t->arena, name);
+	page->name = name;
+	page->host = h->host;
 	page->reducer = &x->lines;
-	page->lines = x->lines.lines;
-	page->line_n = x->lines.n;
-	page->parts = parts_find(t->arena, page->name, x->lines.lines, page->line_n, &page->part_n);
+	page->lines = h->lines;
+	page->line_n = h->n;
+	page->parts = parts_find(t->arena, name, h->lines, h->n, &page->part_n);
 	mark_lost(page);
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
+}
+
+size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
+{
+	struct host_lines whole, *hosts = &whole;
+	size_t n, parts = 0;
+
+	text_reduce_end(&x->lines);
+	n = host_lines_split(t->arena, x->lines.lines, x->lines.n, &hosts);
+	whole = (struct host_lines){.lines = x->lines.lines, .n = x->lines.n};
+	name = arena_strdup(t->arena, name);
+	for (size_t i = 0; i < (n ? n : 1); i++)
+		parts += add_page(t, name, x, &hosts[i]);
+	return parts;
 }
 
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size)
@@ -333,13 +351,17 @@ void pasted_hosts(struct pasted *t, struct text_hosts *ret)
 {
 	*ret = (struct text_hosts){0};
 	for (size_t i = 0; i < t->page_n; i++)
+		if (t->pages[i].host)
+			text_hosts_add(t->arena, ret, t->pages[i].host, t->pages[i].name,
+				       t->pages[i].lines[0].number);
+	for (size_t i = 0; i < t->page_n; i++)
 		text_hosts_of_parts(t->arena, ret, t->pages[i].parts, t->pages[i].part_n);
 	/* Next to other outputs a log of several hosts is one that the machine took part in. */
 	if (!ret->n && is_of_logs(t))
 		for (size_t i = 0; i < t->page_n; i++)
 			add_logged_hosts(t, &t->pages[i], ret);
 	for (size_t i = 0; i < t->page_n; i++)
-		part_hosts_assign(ret, t->pages[i].parts, t->pages[i].part_n);
+		part_hosts_assign(ret, t->pages[i].host, t->pages[i].parts, t->pages[i].part_n);
 }
 
 /* "gpu7 (a.txt:1), gpu8 (b.txt:1) and 3 more" */
@@ -523,13 +545,13 @@ static void list_parts(const struct page *page, struct machine *m)
 		const struct part *p = &page->parts[i];
 		unsigned first = p->lines[0].number, last = p->lines[p->n - 1].number;
 
-		if (first > next)
+		if (first > next && !page->host) /* lines of other hosts are between */
 			list_part(m, page->name, NULL, "", next, first - 1, false);
 		list_part(m, page->name, p->kind->name, about_part(page, m, p), first, last,
 			  p->cut);
 		next = last + 1;
 	}
-	if (page->line_n && next <= page->lines[page->line_n - 1].number)
+	if (page->line_n && !page->host && next <= page->lines[page->line_n - 1].number)
 		list_part(m, page->name, NULL, "", next, page->lines[page->line_n - 1].number,
 			  false);
 }

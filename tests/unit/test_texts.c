@@ -1152,6 +1152,33 @@ static struct machine *machine_of_host(const char *text, const char *host)
 }
 
 /* By the prompt above, by Ansible's heading, and by the lines of the journal. */
+/* pdsh and clush print the name of the host in front of each line, and mix the hosts. */
+static void hosts_in_front_of_lines(void **state)
+{
+	static const char text[] = "$ pdsh -w gpu[7-8] 'dmesg | tail -1; nvidia-smi -L'\n"
+				   "gpu7: GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+				   "gpu8: GPU 0: NVIDIA A100 (UUID: GPU-2)\n"
+				   "gpu8: GPU 1: NVIDIA A100 (UUID: GPU-3)\n"
+				   "gpu7:\n"
+				   "gpu7: [1.0] NVRM: Xid (PCI:0000:01:00): 79, pid=1\n"
+				   "gpu8: [1.0] NVRM: Xid (PCI:0000:02:00): 79, pid=1\n";
+	/* Not hosts: a log without times. */
+	static const char kernel[] = "ata1: SATA link down\nata2: SATA link down\nata1: x\n"
+				     "ata2: x\nNVRM: Xid (PCI:0000:02:00): 79, pid=1\n";
+	struct machine *seven = machine_of_host(text, "gpu7"),
+		       *eight = machine_of_host(text, "gpu8"), *one = machine_of_one(kernel);
+
+	(void)state;
+	assert_string_equal(seven->gpus[0].model.value, "NVIDIA H200");
+	assert_string_equal(eight->gpus[1].model.value, "NVIDIA A100");
+	assert_int_equal(seven->log_n, 1);
+	assert_int_equal(eight->log_n, 1);
+	assert_int_equal(one->log_n, 1);
+	machine_free(seven);
+	machine_free(eight);
+	machine_free(one);
+}
+
 static void one_of_several(void **state)
 {
 	static const char text[] =
@@ -1669,6 +1696,7 @@ int main(void)
 		cmocka_unit_test(rdma_tools),
 		cmocka_unit_test(cpu_lines),
 		cmocka_unit_test(vllm_cache),
+		cmocka_unit_test(hosts_in_front_of_lines),
 		cmocka_unit_test(ibstatus_lines),
 		cmocka_unit_test(gid_tables),
 		cmocka_unit_test(disagreements_in_words),

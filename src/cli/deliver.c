@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/deliver.h"
 
-#include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/strbuf.h"
 #include "cli/fix_context.h"
 #include "cli/progress.h"
-#include "machine/machine.h"
-#include "report/report_unlock.h"
-#include "report/report_unlock_delivery.h"
-#include "unlock/download.h"
+#include "cli/unlock_need.h"
+#include "report/report_deliver.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -24,66 +19,7 @@ struct delivery_run {
 	struct deliver_session d;
 };
 
-int show_requirements(const struct machine *m, const struct unlock_requirements *n,
-		      const struct common_options *common, bool by_hand)
-{
-	const bool well = action_is_none(n->action) && !n->obstacle;
-	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_OK : EXIT_FINDING;
-	struct document *d;
-
-	if (common->json)
-		return print_json(report_unlock_requirements_json(m, n), code);
-	d = document_new();
-	report_unlock_requirements(d, m, n, by_hand);
-	return show_document(d, common, code);
-}
-
 /* ---- printing the plan ---- */
-
-static void add_option(struct strbuf *b, const char *option, const char *value)
-{
-	const char *argv[] = {value, NULL};
-
-	if (!value)
-		return;
-	strbuf_printf(b, " %s ", option);
-	step_command_line(argv, b);
-}
-
-/* "onehop unlock --sources DIR --apply": the command that applies this plan. */
-static const char *apply_words(const struct delivery_run *x)
-{
-	const struct deliver_choice *o = x->o;
-	AUTO_STRBUF struct strbuf b = {0};
-	AUTO_FREE char *mirror = o->mirror ? download_hide(o->mirror, o->mirror) : NULL;
-
-	strbuf_puts(&b, "onehop unlock");
-	add_option(&b, "--sources", o->sources);
-	if (o->download)
-		strbuf_puts(&b, " --download");
-	add_option(&b, "--mirror", mirror);
-	add_option(&b, "--kernel", o->kernel);
-	strbuf_puts(&b, o->image ? " --image --apply" : " --apply");
-	return arena_strdup(x->d.machine->arena, strbuf_str(&b));
-}
-
-static struct plan_report report_of(const struct delivery_run *x)
-{
-	struct plan_report r = plan_report_of(x->d.plan, x->d.machine, &x->s.session);
-
-	r.apply_words = x->o->apply ? NULL : apply_words(x);
-	r.verbose = x->common->verbose;
-	return r;
-}
-
-static struct delivery_report delivery_report_of(const struct delivery_run *x)
-{
-	return (struct delivery_report){.delivery = x->d.delivery,
-					.machine = x->d.machine,
-					.image = x->o->image,
-					.work = deliver_session_has_steps(&x->d) &&
-						!x->d.delivery->blocked};
-}
 
 static enum exit_code judge(const struct delivery_run *x)
 {
@@ -94,18 +30,12 @@ static enum exit_code judge(const struct delivery_run *x)
 
 static int show(const struct delivery_run *x, enum exit_code code)
 {
-	const struct delivery_report r = delivery_report_of(x);
-	const struct plan_report p = report_of(x);
 	struct document *out;
 
 	if (x->common->json)
-		return print_json(report_delivery_json(&r, report_plan_json(&p, NULL)), code);
+		return print_json(report_deliver_json(&x->d, NULL), code);
 	out = document_new();
-	report_delivery(out, &r);
-	/* A plan that cannot be applied would only hide what has to be fixed first. */
-	if (!x->d.delivery->blocked)
-		report_plan(out, &p);
-	report_delivery_after(out, &r);
+	report_deliver(out, &x->d, x->common->verbose);
 	return show_document(out, x->common, code);
 }
 
@@ -146,12 +76,8 @@ static int carry_out(struct delivery_run *x)
 		return r;
 	x->s.build_log = x->d.build_log;
 	o = change_session_apply(&x->s.session, x->d.plan);
-	if (x->common->json) {
-		const struct delivery_report d = delivery_report_of(x);
-		const struct plan_report p = report_of(x);
-
-		return finish_outcome_json(&o, report_delivery_json(&d, report_plan_json(&p, &o)));
-	}
+	if (x->common->json)
+		return finish_outcome_json(&o, report_deliver_json(&x->d, &o));
 	printf("\n");
 	return finish_outcome(&x->s, &o);
 }

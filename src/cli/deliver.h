@@ -6,7 +6,3 @@
 #include "session/deliver_session.h"
 
 int deliver(const struct deliver_choice *o, const struct common_options *common);
-
-/* What the cards of a machine need, printed; the exit code. */
-int show_requirements(const struct machine *m, const struct unlock_requirements *n,
-		      const struct common_options *common, bool by_hand);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop unlock: what a machine needs for P2P, the edit of the driver's sources, and its installation. */
 #include "cli/deliver.h"
+#include "cli/unlock_need.h"
+#include "cli/unlock_tree.h"
 
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "base/text.h"
-#include "machine/machine.h"
 #include "report/report_support.h"
-#include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/download.h"
-#include "unlock/requirements.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
 struct unlock_command_options {
@@ -80,74 +77,6 @@ static const struct option_rule unlock_rules[] = {
 	{0},
 };
 
-static enum unlock_mode mode_of(const struct unlock_command_options *o)
-{
-	return o->diff      ? UNLOCK_DIFF
-	       : o->explain ? UNLOCK_EXPLAIN
-	       : o->apply   ? UNLOCK_APPLY
-	       : o->revert  ? UNLOCK_REVERT
-			    : UNLOCK_PLAN;
-}
-
-static int run_mode(const struct unlock_command_options *o, enum unlock_mode mode,
-		    struct unlock **ret)
-{
-	const struct unlock_options options = {0};
-
-	if (mode == UNLOCK_APPLY)
-		return unlock_apply(o->tree, &options, ret);
-	if (mode == UNLOCK_REVERT)
-		return unlock_revert(o->tree, &options, ret);
-	return unlock_open(o->tree, &options, ret);
-}
-
-static enum exit_code failure(int r, enum unlock_mode mode)
-{
-	if (r == -EINVAL || r == -EBUSY || r == -ELOOP || r == -EFBIG)
-		return EXIT_REFUSED;
-	return mode >= UNLOCK_APPLY ? EXIT_NOT_CHANGED : EXIT_NOT_JUDGED;
-}
-
-/* A plan with something to do exits with 1, as in `onehop fix`. */
-static enum exit_code success(const struct unlock *u, enum unlock_mode mode)
-{
-	bool due = u->state != UNLOCK_PATCHED || u->other_edits;
-
-	return mode == UNLOCK_PLAN && due ? EXIT_FINDING : EXIT_OK;
-}
-
-static int print_unlock(const struct unlock *u, enum unlock_mode mode,
-			const struct common_options *common)
-{
-	enum exit_code code = success(u, mode);
-	AUTO_STRBUF struct strbuf diff = {0};
-	struct document *d;
-
-	if (common->json)
-		return print_json(report_unlock_json(u, mode), code);
-	if (mode == UNLOCK_DIFF) {
-		unlock_diff(u, &diff);
-		return print_text(&diff, code);
-	}
-	d = document_new();
-	report_unlock(d, u, mode);
-	return show_document(d, common, code);
-}
-
-/* ---- a machine ---- */
-
-static int run_need(const struct unlock_command_options *o)
-{
-	struct machine *m;
-	int r;
-
-	if (machine_choice_read(&o->common.machine, UNLOCK_PARTS, &m) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = show_requirements(m, unlock_requirements(m), &o->common, o->by_hand);
-	machine_free(m);
-	return r;
-}
-
 /* ---- one file ---- */
 
 static int run_probe(const struct unlock_command_options *o)
@@ -182,29 +111,13 @@ static int print_support(void)
 
 /* ---- the command ---- */
 
-static int say_what_was_done(const struct unlock *u, enum unlock_mode mode)
+static enum unlock_mode mode_of(const struct unlock_command_options *o)
 {
-	const char *done = mode == UNLOCK_REVERT ? "reverted" : "edited (--revert restores them)";
-
-	if (!u->replaced)
-		return fail(success(u, mode), "%s: nothing had to be changed", u->tree.dir);
-	return fail(success(u, mode), "%s was changed: %zu %s %s", u->tree.dir, u->replaced,
-		    text_plural(u->replaced, "file", "files"), done);
-}
-
-static int run_tree(const struct unlock_command_options *o, enum unlock_mode mode)
-{
-	struct unlock *u = NULL;
-	int r = run_mode(o, mode, &u);
-
-	if (r < 0)
-		return fail(failure(r, mode), "%s", err_msg());
-	r = print_unlock(u, mode, &o->common);
-	/* The status is that of the tree, which is what it was asked to be, even if nobody can be shown that. */
-	if (mode >= UNLOCK_APPLY && r != (int)success(u, mode))
-		r = say_what_was_done(u, mode);
-	unlock_close(u);
-	return r;
+	return o->diff      ? UNLOCK_DIFF
+	       : o->explain ? UNLOCK_EXPLAIN
+	       : o->apply   ? UNLOCK_APPLY
+	       : o->revert  ? UNLOCK_REVERT
+			    : UNLOCK_PLAN;
 }
 
 static int run_unlock(const void *options, const char *const *args)
@@ -224,10 +137,11 @@ static int run_unlock(const void *options, const char *const *args)
 	if (o->support)
 		return print_support();
 	if (o->tree)
-		return run_tree(o, mode_of(o));
+		return unlock_tree(o->tree, mode_of(o), &o->common);
 	if (o->probe)
 		return run_probe(o);
-	return o->sources || o->download || o->apply ? deliver(&d, &o->common) : run_need(o);
+	return o->sources || o->download || o->apply ? deliver(&d, &o->common)
+						     : unlock_need(&o->common, o->by_hand);
 }
 
 const struct command command_unlock = {

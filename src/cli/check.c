@@ -1,36 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop check: what stands between the GPUs of this machine. */
 #include "cli/check_caller.h"
+#include "cli/check_print.h"
+#include "cli/check_rules.h"
 #include "cli/check_watch.h"
-#include "cli/command.h"
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
-#include "base/date.h"
 #include "base/err.h"
-#include "base/strbuf.h"
 #include "diagnose/symptom.h"
 #include "report/report_caller.h"
-#include "session/check_session.h"
-#include "session/device_choice.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 struct check_options {
 	struct common_options common;
 	struct check_choice request;
-	const char *explain, *pair;
-	int list, symptom;
-	bool quiet, ask;
+	struct check_view view;
+	const char *explain;
+	int list;
 	struct caller_options caller;
 	int watch_s;
 };
 
 /* enum severity in words, and one more. */
 static const char *const fail_on_words[] = {"info", "warning", "error", "never", NULL};
-enum { LIST_TEXT = 1, LIST_MARKDOWN };
-static const char *const list_formats[] = {"text", "markdown", "scdoc", NULL};
 
 /* What --watch alone means. */
 static const char *const watch_default[] = {"60", NULL};
@@ -54,13 +47,13 @@ static const struct option check_table[] = {
 	OPT_TEXT("gpus", request.gpus, "LIST",
 		"with --require: only these GPUs, by number, PCI address, nvml:N or cuda:N",
 		.words = WORDS_GPUS),
-	OPT_FLAG("ask", ask,
+	OPT_FLAG("ask", view.ask,
 		"print only the commands, at most three, whose output would decide what the facts "
 		"leave open, ready to paste"),
-	OPT_CHOICE("symptom", symptom, "WHAT", symptom_words,
+	OPT_CHOICE("symptom", view.symptom, "WHAT", symptom_words,
 		"print what could cause this symptom on this machine, the most likely first, and what "
 		"decides: hang, wrong-data, slow, crash, refused"),
-	OPT_TEXT("pair", pair, "A,B",
+	OPT_TEXT("pair", view.pair, "A,B",
 		"with --symptom: the two GPUs that show it, named as for --gpus", .words = WORDS_GPUS),
 	OPT_CHOICE("for", caller.caller, "CALLER", caller_words,
 		"answer with the exit code that this program expects, and print nothing if all is well, else "
@@ -76,7 +69,7 @@ static const struct option check_table[] = {
 		.choices = watch_default, .optional = true),
 	OPT_TEXT("explain", explain, "ID",
 		"explain what a rule checks, why, and what to do", .words = WORDS_RULES),
-	OPT_CHOICE("list", list, "FORMAT", list_formats,
+	OPT_CHOICE("list", list, "FORMAT", rule_list_formats,
 		"list all rules as text, markdown or scdoc", .optional = true),
 	COMMON_JSON(struct check_options),
 	COMMON_PAGE(struct check_options),
@@ -85,7 +78,7 @@ static const struct option check_table[] = {
 	OPT_FLAG("verbose", common.verbose,
 		"also print notes, every device, all evidence, unknown facts with reasons, "
 		"and the result of each rule", .letter = 'v'),
-	OPT_FLAG("quiet", quiet,
+	OPT_FLAG("quiet", view.quiet,
 		"print only the verdict, and with --require its result", .letter = 'q'),
 	COMMON_HELP(struct check_options),
 	OPTIONS_END,
@@ -107,143 +100,6 @@ static const struct option_rule check_rules[] = {
 	{0},
 };
 
-/* ---- rules ---- */
-
-static int explain(const struct check_options *o)
-{
-	const struct rule *rule = rule_named(o->explain);
-	struct document *d;
-
-	if (!rule)
-		return fail(EXIT_REFUSED, "--explain: %s", err_msg());
-	if (o->common.json)
-		return print_json(report_rules_json(rule), EXIT_OK);
-	d = new_document(&o->common);
-	report_rule(d, rule);
-	return show_document(d, &o->common, EXIT_OK);
-}
-
-static int list_text(const struct check_options *o)
-{
-	struct document *d = new_document(&o->common);
-
-	report_rule_list(d);
-	return show_document(d, &o->common, EXIT_OK);
-}
-
-static int list(const struct check_options *o)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-
-	if (o->list == LIST_TEXT)
-		return o->common.json ? print_json(report_rules_json(NULL), EXIT_OK) : list_text(o);
-	if (o->common.json)
-		return fail(EXIT_REFUSED, "--list=%s prints no JSON; --list --json does",
-			    list_formats[o->list - 1]);
-	if (o->list == LIST_MARKDOWN)
-		report_rules_markdown(&b);
-	else
-		report_rules_scdoc(&b);
-	return print_text(&b, EXIT_OK);
-}
-
-/* ---- the machine ---- */
-
-/* A recording does not state whose it is and when it was made, so that only the host itself has a name and a time. */
-static json_t *check_json(const struct check_session *s)
-{
-	json_t *json = report_check_json(s->diagnosis);
-	char host[HOST_NAME_MAX + 1] = "", when[DATE_SIZE];
-
-	if (s->machine->recorded)
-		return json;
-	this_host(host, sizeof(host));
-	date_now(when);
-	json_object_set_new(json, "host", json_string(host));
-	json_object_set_new(json, "when", json_string(when));
-	return json;
-}
-
-static int print_check_json(const struct check_session *s)
-{
-	json_t *json = check_json(s);
-
-	if (s->o->require.n)
-		json_object_set_new(json, "requirements",
-				    report_requirements_json(&s->requirements));
-	return print_json(json, verdict_code(s->verdict));
-}
-
-static void add_report(struct document *out, const struct check_session *s,
-		       const struct planned *planned, const struct check_options *o)
-{
-	const struct check_fixes fixes = {.plan = planned->plan,
-					  .changes = &planned->changes,
-					  .observed = s->from.observed.n > 0,
-					  .no_store = s->from.no_store};
-
-	if (o->quiet) {
-		report_verdict(out, s->diagnosis);
-		report_weighed(out, s->machine);
-	} else {
-		report_check(out, s->diagnosis, &fixes, o->common.verbose);
-	}
-	report_requirements(out, &s->requirements);
-}
-
-static int print_check(const struct check_session *s, const struct check_options *o)
-{
-	struct planned planned = {0};
-	struct document *out;
-	int r;
-
-	if (o->common.json)
-		return print_check_json(s);
-	if (check_session_plan(s, &planned) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	out = new_document(&o->common);
-	add_report(out, s, &planned, o);
-	r = show_document(out, &o->common, verdict_code(s->verdict));
-	planned_done(&planned);
-	return r;
-}
-
-static int print_questions(const struct check_session *s, const struct check_options *o)
-{
-	struct document *out = new_document(&o->common);
-
-	report_questions(out, s->diagnosis);
-	return show_document(out, &o->common, EXIT_OK);
-}
-
-static int print_symptom(const struct check_session *s, const struct check_options *o)
-{
-	int symptom = o->symptom - 1, pair[2] = {-1, -1};
-	struct document *out;
-	json_t *json;
-
-	if (o->pair && name_pair(s->machine, "--pair", o->pair, pair) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	if (o->common.json) {
-		json = check_json(s);
-		json_object_set_new(json, "symptom",
-				    report_symptom_json(s->diagnosis, symptom, pair[0], pair[1]));
-		return print_json(json, EXIT_OK);
-	}
-	out = new_document(&o->common);
-	report_symptom(out, s->diagnosis, symptom, pair[0], pair[1]);
-	return show_document(out, &o->common, EXIT_OK);
-}
-
-static int check_one(struct check_session *s, const struct check_options *o)
-{
-	if (check_session_judge(s) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	if (o->ask)
-		return print_questions(s, o);
-	return o->symptom ? print_symptom(s, o) : print_check(s, o);
-}
-
 static int check_from(const struct check_options *o, const struct machine_choice *from,
 		      struct arena *a, struct texts *ret_hosts)
 {
@@ -252,7 +108,7 @@ static int check_from(const struct check_options *o, const struct machine_choice
 
 	r = r < 0          ? fail(EXIT_NOT_JUDGED, "%s", err_msg())
 	    : ret_hosts->n ? EXIT_OK
-			   : check_one(&s, o);
+			   : check_print(&s, &o->common, &o->view);
 	check_session_done(&s);
 	return r;
 }
@@ -269,7 +125,7 @@ static int check_each(const struct check_options *o, struct arena *a, const stru
 		if (i)
 			putchar('\n');
 		/* The whole report begins with its name. */
-		if (o->quiet || o->ask || o->symptom)
+		if (o->view.quiet || o->view.ask || o->view.symptom)
 			printf("%s:\n", hosts->items[i]);
 		worst = worse_code(worst, check_from(o, &from, a, &none));
 	}
@@ -285,9 +141,9 @@ static int run_check(const void *options, const char *const *args)
 
 	(void)args;
 	if (o.explain)
-		return explain(&o);
+		return check_explain(o.explain, &o.common);
 	if (o.list)
-		return list(&o);
+		return check_list(o.list, &o.common);
 	for (size_t i = 0; i < o.request.ignore.n; i++)
 		if (!rule_named(o.request.ignore.items[i]))
 			return fail(EXIT_REFUSED, "--ignore: %s", err_msg());

@@ -37,22 +37,25 @@ static const struct option undo_table[] = {
 
 /* ---- the plan ---- */
 
-static int print_plan(struct fix_context *s, const struct journal_entry *e, bool dry_run)
+/* The exit status is that with which the undo would end. */
+static int print_plan(struct fix_context *s, const struct fix_outcome *o, bool dry_run)
 {
+	const struct journal_entry *e = o->entry;
 	AUTO_FREE enum step_state *states = xcalloc(e->plan->step_n + 1, sizeof(*states));
 	AUTO_FREE char **now = xcalloc(e->plan->step_n + 1, sizeof(*now));
+	enum exit_code code = dry_run ? ending_code(fix_outcome_ending(o)) : EXIT_OK;
 	struct document *d = document_new();
 	int r;
 
 	fix_read_back(&s->session.host, e, states, now);
-	report_undo_plan(d, e, states, now, s->common->verbose);
+	report_undo_plan(d, o, states, now, s->common->verbose);
 	if (plan_drops_lines(e->plan)) {
 		document_blank(d);
 		report_dropped(d, e->plan, true);
 	}
 	if (dry_run)
 		report_nothing_changed(d);
-	r = show_document(d, s->common, EXIT_OK);
+	r = show_document(d, s->common, code);
 	for (size_t i = 0; i < e->plan->step_n; i++)
 		free(now[i]);
 	return r;
@@ -68,30 +71,30 @@ static int look_ahead(struct fix_context *s, const struct journal_entry *e)
 
 static int dry_run(struct fix_context *s, const struct journal_entry *e)
 {
-	const struct fix_outcome o = {.undo = true,
-				      .dry_run = true,
-				      .entry = e,
-				      .number = e->number,
-				      .root = s->session.root};
+	struct fix_outcome o;
 
 	/* Where nothing can be written the plan is shown without. */
 	if (change_session_may_write(&s->session))
 		look_ahead(s, e);
+	o = change_session_rehearse_undo(&s->session, e);
 	if (s->common->json)
-		return print_json(report_undo_json(&o), EXIT_OK);
-	return print_plan(s, e, true);
+		return print_json(report_undo_json(&o), ending_code(fix_outcome_ending(&o)));
+	return print_plan(s, &o, true);
 }
 
 /* Scripts read what is done as it is done: they are shown no plan, and are not asked. */
 static int show_and_ask(struct fix_context *s, const struct journal_entry *e, bool yes)
 {
+	struct fix_outcome o;
 	int r;
 
 	if (s->common->json || !can_ask())
 		return 0;
 	if (look_ahead(s, e) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
-	r = print_plan(s, e, false);
+	o = change_session_rehearse_undo(&s->session, e);
+	change_session_drop_events(&s->session);
+	r = print_plan(s, &o, false);
 	return r || yes ? r
 			: ask(plan_drops_lines(e->plan) ? "Undo fix %u and lose these lines?"
 							: "Undo fix %u?",

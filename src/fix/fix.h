@@ -34,6 +34,7 @@ struct fix_run {
 	 * then is drift. */
 	bool last_known;
 	unsigned last;
+	fix_runner *rehearse; /* fix_rehearse_undo: in place of host_rehearse_program; for tests */
 	/* fix_forget: what the log has no line about is somebody's own, who says so */
 	bool is_own;
 };
@@ -75,6 +76,11 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
  */
 void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
 		   char **ret_now);
+/*
+ * What fix_undo of it would come to, as far as that shows before: FIX_DONE or FIX_NOT_ROLLED_BACK, and reported as if it were
+ * done. Nothing is changed, and no program is run. A full disk does not show.
+ */
+enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journal_entry *e);
 /* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
 	     unsigned *ret_number);

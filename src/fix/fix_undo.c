@@ -86,6 +86,7 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
+	bool *restored; /* a rehearsal: steps that were undone, of which nothing shows; NULL: it is for real */
 	const bool *lost; /* steps that are left alone, and reported; NULL: none */
 	/* What somebody else made of the step's file, and where it is kept; NULL: nothing was. */
 	struct bytes found;
@@ -403,6 +404,8 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 	if (state == STEP_IS_NEW || (state == STEP_IS_OTHER && step_by_parts(s))) {
 		if (try_undo(u, i) < 0)
 			undo_changed(u, i);
+		if (u->restored && state == STEP_IS_NEW)
+			u->restored[i] = u->e->marks[i] == MARK_UNDONE;
 	} else if (state == STEP_IS_OLD && left) {
 		comes_back(u, i, left);
 	} else if (state == STEP_IS_OLD) {
@@ -437,6 +440,22 @@ static bool was_killed_in(const struct undoing *u, size_t i)
 	return u->e->marks[i] == MARK_STARTED || u->e->marks[i] == MARK_UNDO_STARTED;
 }
 
+/*
+ * A rehearsal changes nothing: where a later step of the same target was undone in it, this is what that would have left.
+ * The steps of one target lead from one content to the next; a program makes one file, in both directions.
+ */
+static bool restored_later(const struct undoing *u, size_t i, enum step_state *ret)
+{
+	const struct plan *p = u->e->plan;
+
+	for (size_t k = i + 1; u->restored && k < p->step_n; k++)
+		if (u->restored[k] && step_same_target(&p->steps[i], &p->steps[k])) {
+			*ret = p->steps[i].kind == STEP_GENERATED ? STEP_IS_OLD : STEP_IS_NEW;
+			return true;
+		}
+	return false;
+}
+
 static void read_state_and_undo(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -453,7 +472,7 @@ static void read_state_and_undo(struct undoing *u, size_t i)
 		return;
 	}
 	r = was_killed_in(u, i) ? step_settle(u->run->host, s) : 0;
-	if (r >= 0)
+	if (r >= 0 && !restored_later(u, i, &state))
 		r = step_read_state(u->run->host, s, &state, &now);
 	/* A device that was taken out took its registers along. */
 	if (r == -ENODEV && step_is_volatile(s)) {
@@ -540,6 +559,14 @@ static void undo_step(struct undoing *u, size_t i)
 		read_state_and_undo(u, i);
 }
 
+/* Going back matters more than writing down that it is done: no error ends this. */
+static size_t undo_all(struct undoing *u)
+{
+	for (size_t i = u->e->plan->step_n; i-- > 0;)
+		undo_step(u, i);
+	return u->failed;
+}
+
 static size_t take_back(const struct fix_run *run, struct journal_entry *e, const bool *lost)
 {
 	struct undoing u = {.run = run,
@@ -547,10 +574,7 @@ static size_t take_back(const struct fix_run *run, struct journal_entry *e, cons
 			    .other_boot = is_other_boot(run->host, e),
 			    .lost = lost};
 
-	/* Going back matters more than writing down that it is done: no error ends this. */
-	for (size_t i = e->plan->step_n; i-- > 0;)
-		undo_step(&u, i);
-	if (u.failed == 0)
+	if (undo_all(&u) == 0)
 		journal_state(run->host, e, FIX_UNDONE);
 	journal_write_in_force(run->host);
 	return u.failed;
@@ -745,6 +769,29 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 	*ret_number = e->number;
 	*ret_result = stuck_n ? FIX_NOT_ROLLED_BACK : FIX_DONE;
 	return 0;
+}
+
+/* ---- what it would come to ---- */
+
+enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journal_entry *e)
+{
+	struct arena *a = e->plan->arena;
+	const size_t n = e->plan->step_n;
+	struct fix_host host = *run->host;
+	struct fix_run dry = *run;
+	struct journal_entry copy = *e;
+	struct undoing u = {.run = &dry, .e = &copy, .other_boot = is_other_boot(&host, e)};
+
+	host.rehearsal = true;
+	host.run = run->rehearse ? run->rehearse : host_rehearse_program;
+	dry.host = &host;
+	copy.marks = arena_alloc(a, n + 1, sizeof(*copy.marks));
+	copy.errors = arena_alloc(a, n + 1, sizeof(*copy.errors));
+	memcpy(copy.marks, e->marks, n * sizeof(*copy.marks));
+	memcpy(copy.errors, e->errors, n * sizeof(*copy.errors));
+	u.restored = arena_alloc(a, n + 1, sizeof(*u.restored));
+	fix_adopt_lost(&host, &copy);
+	return undo_all(&u) ? FIX_NOT_ROLLED_BACK : FIX_DONE;
 }
 
 /* ---- what it would find ---- */

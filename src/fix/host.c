@@ -243,6 +243,8 @@ int host_config_write(struct fix_host *h, const char *device, unsigned offset, u
 	ssize_t n;
 	int r;
 
+	if (h->rehearsal)
+		return 0;
 	if (value > 0xffff)
 		return err_set(EINVAL, "%s: 0x%x does not fit into 16 bits", device, value);
 	r = open_config(h, device, offset, O_WRONLY, &fd);
@@ -265,6 +267,8 @@ int host_attribute_write(struct fix_host *h, const char *path, const char *text)
 	ssize_t n;
 	int r = refuse_image(h, path);
 
+	if (h->rehearsal)
+		return 0;
 	if (r >= 0)
 		r = host_find(h, path, MISSING_FAILS, &p);
 	/* Asked first: O_TRUNC empties a file that is none of sysfs. */

@@ -43,6 +43,8 @@ struct fix_host {
 	int root_fd;
 	/* not the running system: no program is run, no register or attribute written */
 	bool image;
+	/* all that writes does nothing, and says that it went well; `run` is the caller's, who runs nothing either */
+	bool rehearsal;
 	fix_runner *run;
 	void *run_context;
 	bool all_fat; /* for tests: every file system counts as FAT */
@@ -111,6 +113,9 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 extern const char *const host_program_folders[];
 /* The path of a program of the running system, "/usr/sbin/update-grub"; NULL: none. The caller frees. */
 char *host_program(const char *name);
+/* The runner of a rehearsal: only whether the program is there. */
+int host_rehearse_program(void *context, const char *const *argv, unsigned deadline_s,
+			  struct strbuf *output, int *ret_status);
 /* The runner of the running system, which fix_host_open sets. */
 int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
 		     struct strbuf *output, int *ret_status);

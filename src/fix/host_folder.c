@@ -46,6 +46,8 @@ int host_remove_link(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_stat(h, path, &st);
 
+	if (h->rehearsal)
+		return 0;
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = host_read_link(h, path, &target);
@@ -67,6 +69,8 @@ int host_close_to_others(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
+	if (h->rehearsal)
+		return 0;
 	if (r < 0)
 		return r;
 	if (fstatat(p.folder, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -84,6 +88,8 @@ int host_remove_folder(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
+	if (h->rehearsal)
+		return 0;
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)

@@ -365,6 +365,8 @@ static int make_again(struct fix_host *h, const struct step *s, struct strbuf *o
 	struct host_change c;
 	int r = read_target(h, s, &now, &seen.size);
 
+	if (r == 0 && h->rehearsal)
+		return host_run(h, s->undo_argv, s->deadline_s, output);
 	if (r == 0)
 		r = generate(h, s, true, output, &made, &put.size);
 	if (r < 0)

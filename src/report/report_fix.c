@@ -824,9 +824,29 @@ static void add_plan_rules(struct strbuf *b, const struct plan *p)
 	add_rules(b, &all);
 }
 
-void report_undo_plan(struct document *out, const struct journal_entry *e,
+/* NULL: nothing. */
+static const char *why_stuck(const struct fix_outcome *o, size_t step)
+{
+	for (size_t i = 0; i < o->event_n; i++)
+		if (o->events[i].step == step && o->events[i].event == FIX_UNDO_FAILED)
+			return o->events[i].text;
+	return NULL;
+}
+
+static void add_stuck_steps(struct document *out, const struct fix_outcome *o)
+{
+	if (o->result != FIX_NOT_ROLLED_BACK)
+		return;
+	document_blank(out);
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"This undo will not be complete: what is marked as failing above stays. Fix the causes first, or undo the rest now.");
+}
+
+void report_undo_plan(struct document *out, const struct fix_outcome *o,
 		      const enum step_state *look, char *const *now, bool verbose)
 {
+	const struct journal_entry *e = o->entry;
 	AUTO_STRBUF struct strbuf rules = {0};
 	size_t number = 0;
 
@@ -853,9 +873,13 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
 		add_step_title(out, ++number, strbuf_str(&b));
 		add_step_undo(out, s);
+		if (why_stuck(o, i))
+			document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Fails:", "%s",
+				      why_stuck(o, i));
 		if (now[i] && verbose)
 			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Now: ", "%s", now[i]);
 	}
+	add_stuck_steps(out, o);
 }
 
 void report_nothing_changed(struct document *out)

@@ -85,8 +85,8 @@ void report_forgotten(struct document *out, const struct journal_entry *e);
 
 /* ---- before an undo ---- */
 
-/* `look`: the present state of each step; `now`: its value if neither old nor new, else NULL. */
-void report_undo_plan(struct document *out, const struct journal_entry *e,
+/* `o`: as of change_session_rehearse_undo; `look`: the present state of each step; `now`: its value if neither old nor new, else NULL. */
+void report_undo_plan(struct document *out, const struct fix_outcome *o,
 		      const enum step_state *look, char *const *now, bool verbose);
 /* The last line of --dry-run. */
 void report_nothing_changed(struct document *out);

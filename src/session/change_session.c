@@ -305,6 +305,32 @@ struct fix_outcome change_session_undo(struct change_session *s, unsigned number
 	return o;
 }
 
+/* What does not work out. The rest is in the plan. */
+static void on_rehearsal(void *context, enum fix_event event, const struct journal_entry *e,
+			 const struct step *step, const char *text)
+{
+	struct fix_news news = {.event = event, .entry = e, .text = text};
+
+	find_plan(context, step, &news);
+	if (news.plan && event == FIX_UNDO_FAILED)
+		remember(context, &news);
+}
+
+struct fix_outcome change_session_rehearse_undo(struct change_session *s,
+						const struct journal_entry *e)
+{
+	struct fix_run run = change_session_run(s);
+	struct fix_outcome o = {.undo = true, .dry_run = true, .entry = e, .number = e->number};
+
+	run.report = on_rehearsal;
+	/* Who may not read everything would find failures that root does not have. */
+	o.result = change_session_may_write(s) ? fix_rehearse_undo(&run, e) : FIX_DONE;
+	o.root = s->root;
+	o.events = s->events;
+	o.event_n = s->event_n;
+	return o;
+}
+
 struct fix_outcome change_session_confirm(struct change_session *s, unsigned number, struct plan *p)
 {
 	struct fix_run run = change_session_run(s);

@@ -83,6 +83,9 @@ enum ending change_session_recover(struct change_session *s, bool *ret_recovered
 /* Each reads the journal again. Texts of the outcome are the session's. */
 struct fix_outcome change_session_apply(struct change_session *s, struct plan *p);
 struct fix_outcome change_session_undo(struct change_session *s, unsigned number);
+/* What the undo of it would come to; nothing is changed. Its events are what would fail; only root's, or the image's owner's. */
+struct fix_outcome change_session_rehearse_undo(struct change_session *s,
+						const struct journal_entry *e);
 struct fix_outcome change_session_confirm(struct change_session *s, unsigned number,
 					  struct plan *p);
 enum ending fix_outcome_ending(const struct fix_outcome *o);

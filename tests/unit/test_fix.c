@@ -271,6 +271,98 @@ static void test_any_plan(void **state)
 	}
 }
 
+/* ---- what an undo will come to ---- */
+
+static int run_nothing(void *context, const char *const *argv, unsigned deadline_s,
+		       struct strbuf *output, int *ret_status)
+{
+	(void)context;
+	(void)argv;
+	(void)deadline_s;
+	(void)output;
+	*ret_status = 0;
+	return 0;
+}
+
+/* What somebody else does after the fix; one of the ways leaves all as it is. */
+static void meddle(struct rig *g)
+{
+	AUTO_FREE char *grub = rig_get(g, "boot/grub/grub.cfg"), *entry = rig_get(g, RIG_ENTRY);
+	AUTO_FREE char *more = xprintf("%sset by=hand\n", grub);
+
+	switch (rig_random(g, 8)) {
+	case 0:
+		rig_put(g, "etc/a.conf", "mine\n");
+		break;
+	case 1:
+		rig_put(g, "boot/grub/grub.cfg", more);
+		break;
+	case 2:
+		rig_put(g, RIG_KNOB, "other");
+		break;
+	case 3:
+		rig_put(g, "efi/loader/entries/mine.conf", entry);
+		rig_remove(g, RIG_ENTRY);
+		break;
+	case 4:
+		rig_put(g, "etc/default/gen.cfg", "other");
+		break;
+	case 5:
+		rig_put(g, "proc/sys/kernel/random/boot_id", "another");
+		break;
+	case 6:
+		rig_set_register(g, RIG_DEVICE, 0x7f);
+		break;
+	default:
+		break;
+	}
+}
+
+static void round_of_rehearsal(struct rig *g, size_t *stuck)
+{
+	AUTO_PLAN struct plan *p = rig_random_plan(g);
+	AUTO_FREE char *before = NULL, *log = NULL, *after = NULL, *foreseen = NULL;
+	const struct fix_run *run = &g->run;
+	struct journal_entry *entries;
+	enum fix_result result, after_result;
+	size_t n, failing;
+
+	if (apply(g, p) != FIX_DONE)
+		return;
+	meddle(g);
+	before = rig_tree(g);
+	log = rig_get(g, JOURNAL_FOLDER "/fixes/1/log.jsonl");
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	rig_listen(g);
+	result = fix_rehearse_undo(run, &entries[0]);
+	failing = g->events[FIX_UNDO_FAILED];
+	foreseen = xstrdup(strbuf_str(&g->texts));
+	assert_tree(g, before);
+	after = rig_get(g, JOURNAL_FOLDER "/fixes/1/log.jsonl");
+	assert_string_equal(after, log);
+	journal_free(entries, n);
+	rig_listen(g);
+	*stuck += failing;
+	after_result = undo(g, 1);
+	if (failing || g->events[FIX_UNDO_FAILED])
+		assert_string_equal(strbuf_str(&g->texts), foreseen);
+	assert_int_equal(after_result, result);
+}
+
+/* It comes to what the undo then comes to, says the same, and changes nothing. */
+static void test_rehearsal(void **state)
+{
+	struct rig *g = *state;
+	size_t stuck = 0;
+
+	for (unsigned i = 0; i < 300; i++) {
+		g->run.rehearse = run_nothing;
+		round_of_rehearsal(g, &stuck);
+		rig_reset(g);
+	}
+	assert_true(stuck > 20);
+}
+
 /* Each point of a plan with all kinds, not only the random ones. */
 static void test_each_point(void **state)
 {
@@ -3507,6 +3599,7 @@ int main(void)
 		TEST(test_programs_output_is_kept),
 		TEST(test_full_at_each_write),
 		TEST(test_full_boot),
+		TEST(test_rehearsal),
 		TEST(test_foreseen),
 		TEST(test_foreseen_of_confirming),
 		TEST(test_foreseen_by_mounts),

@@ -256,7 +256,8 @@ static void others_changes_stay(void **state)
 	scratch_make(&s);
 	apply(s.root, 1);
 	put(s.root, "etc/security/limits.d/onehop.conf", "mine\n");
-	assert_runs("undo --dry-run", s.root, 0, "changed by something else");
+	assert_runs("undo --dry-run", s.root, EXIT_NOT_CHANGED, "changed by something else");
+	assert_json("undo --dry-run --json", s.root, EXIT_NOT_CHANGED, "undo.schema.json");
 	assert_runs("undo", s.root, EXIT_NOT_CHANGED, "NOT UNDONE");
 	path = xprintf("%s/etc/security/limits.d/onehop.conf", s.root);
 	other = xprintf("%s/etc/systemd/system.conf.d/onehop.conf", s.root);

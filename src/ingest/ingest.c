@@ -339,8 +339,6 @@ static const struct ingest_format whole_files[] = {
 	 "every text in it: gzip, bzip2, xz, zstd; tar, zip; nvidia-bug-report.log.gz, sosreport",
 	 "--from"},
 	{"JSON of onehop", "results of test and bench", "--observed, compare"},
-	{"JSON of nvbandwidth -j", "bandwidth of each pair and of the links to the host",
-	 "--observed, compare"},
 };
 
 bool ingest_format_at(size_t i, struct ingest_format *ret)

@@ -89,6 +89,10 @@ static const struct part_kind part_kinds[] = {
 	 .first = "[", .gives = "copies that returned wrong data"},
 	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES,
 	 .gives = "peer access, bandwidth and latency of each pair, as with --observed"},
+	{"nvbandwidth", nvbandwidth_match, NULL, PART_FIGURES, .first = "nR",
+	 .gives = "bandwidth of each pair and of the links to the host, as with --observed"},
+	{"nvbandwidth -j", nvbandwidth_json_match, NULL, PART_FIGURES, .first = "{",
+	 .gives = "the same"},
 	{"P2P cache of vLLM", vllm_cache_match, NULL, PART_FIGURES, .first = "\"{",
 	 .gives =
 		 "whether vLLM's own test saw bytes arrive, of each ordered pair, as with --observed"},
@@ -219,7 +223,7 @@ bool line_is_short(const struct text_line *l)
 {
 	const char *s = line_text(l);
 
-	return !s[0] || !s[1] || !s[2];
+	return *s != '{' && (!s[0] || !s[1] || !s[2]);
 }
 
 void parts_peel(struct text_line *lines, size_t n)

@@ -72,7 +72,7 @@ size_t line_indent(const struct text_line *l);
 bool line_is_skipped(const struct text_line *l);
 /* Whether it is empty or has only blanks. */
 bool line_is_blank(const struct text_line *l);
-/* Fewer characters than any output begins with, and than any line of a log has. */
+/* Fewer characters than any output begins with, and than any line of a log has; JSON begins with a brace. */
 bool line_is_short(const struct text_line *l);
 /* The text without the blanks in front. */
 const char *line_text(const struct text_line *l);

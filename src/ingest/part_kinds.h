@@ -79,6 +79,8 @@ MESSAGE_KIND(simple_p2p);
 /* run_lines.c: what the readers of logs and results decode */
 size_t vllm_cache_match(struct part *p, const struct text_line *lines, size_t n);
 size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n);
+size_t nvbandwidth_match(struct part *p, const struct text_line *lines, size_t n);
+size_t nvbandwidth_json_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_tests_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n);
 size_t run_error_match(struct part *p, const struct text_line *lines, size_t n);

@@ -8,6 +8,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/texts.h"
 #include "ingest/claims.h"
 #include "ingest/figures_open.h"
 #include "ingest/host_lines.h"
@@ -32,8 +33,10 @@ struct page {
 	const struct text_line *lines;
 	/* Logs and measurements in it; NULL: none, or unreadable. */
 	struct nccl_log *log;
-	struct figures *figures;
-	const char *log_trouble, *figures_trouble; /* why; NULL: there is none */
+	struct figures **figures; /* one for each tool */
+	size_t figures_n;
+	const char *log_trouble; /* why; NULL: there is none */
+	struct texts figures_troubles;
 	const struct text_reducer *reducer;
 };
 
@@ -57,13 +60,20 @@ struct pasted *pasted_new(const char *name)
 	return t;
 }
 
+static void free_figures(struct page *page)
+{
+	for (size_t i = 0; i < page->figures_n; i++)
+		figures_free(page->figures[i]);
+	page->figures_n = 0;
+}
+
 void pasted_free(struct pasted *t)
 {
 	if (!t)
 		return;
 	for (size_t i = 0; i < t->page_n; i++) {
 		nccl_log_free(t->pages[i].log);
-		figures_free(t->pages[i].figures);
+		free_figures(&t->pages[i]);
 	}
 	for (struct pasted_text *x = t->begun; x; x = x->next)
 		text_reduce_free(&x->lines);
@@ -91,16 +101,18 @@ static bool is_wanted(const struct part *p, bool (*wanted)(const struct part *p)
 	return !p->elsewhere && wanted(p);
 }
 
-/* The lines of a page as the splitter sees them, so that line numbers stay the same. */
+/* The lines of a page as the splitter sees them, so that line numbers stay the same. `kind` NULL: of any kind. */
 static void add_lines(struct strbuf *out, const struct page *page,
-		      bool (*wanted)(const struct part *p))
+		      bool (*wanted)(const struct part *p), const struct part_kind *kind)
 {
 	size_t line = 1;
 
 	for (size_t i = 0; i < page->part_n; i++) {
 		const struct part *p = &page->parts[i];
 
-		for (size_t k = 0; is_wanted(p, wanted) && k < p->n; k++) {
+		if (!is_wanted(p, wanted) || (kind && p->kind != kind))
+			continue;
+		for (size_t k = 0; k < p->n; k++) {
 			for (; line < p->lines[k].number; line++)
 				strbuf_putc(out, '\n');
 			strbuf_puts(out, p->lines[k].text);
@@ -133,7 +145,7 @@ static void read_log(struct pasted *t, struct page *page)
 
 	if (!has(page, is_log))
 		return;
-	add_lines(&text, page, is_log);
+	add_lines(&text, page, is_log, NULL);
 	/* NCCL's version alone is not a log. */
 	if (!nccl_log_recognise(text.text, text.len))
 		return;
@@ -141,18 +153,36 @@ static void read_log(struct pasted *t, struct page *page)
 		page->log_trouble = arena_strdup(t->arena, err_msg());
 }
 
-static void read_figures(struct pasted *t, struct page *page)
+/* Parts of one tool are one result: its matrices may be apart. */
+static void read_figures_of(struct pasted *t, struct page *page, const struct part_kind *kind)
 {
 	AUTO_STRBUF struct strbuf text = {0};
+	struct figures *f;
 
-	if (!has(page, is_figures))
-		return;
-	add_lines(&text, page, is_figures);
+	add_lines(&text, page, is_figures, kind);
 	/* The heading of a test that was cut before its first result: nothing is unreadable. */
 	if (!figures_recognise(text.text, text.len))
 		return;
-	if (figures_parse_each(text.text, text.len, page->name, &page->figures) < 0)
-		page->figures_trouble = arena_strdup(t->arena, err_msg());
+	if (figures_parse_each(text.text, text.len, page->name, &f) < 0)
+		texts_add(t->arena, &page->figures_troubles, err_msg());
+	else
+		*ARENA_PUSH(t->arena, page->figures, page->figures_n) = f;
+}
+
+static bool is_first_of_kind(const struct page *page, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (page->parts[i].kind == page->parts[at].kind &&
+		    is_wanted(&page->parts[i], is_figures))
+			return false;
+	return true;
+}
+
+static void read_figures(struct pasted *t, struct page *page)
+{
+	for (size_t i = 0; i < page->part_n; i++)
+		if (is_wanted(&page->parts[i], is_figures) && is_first_of_kind(page, i))
+			read_figures_of(t, page, page->parts[i].kind);
 }
 
 /* ---- GPUs that only a log or a result names ---- */
@@ -189,10 +219,9 @@ static void claim_logged(struct pasted *t, const struct page *page)
  * Tests that give no addresses count GPUs as CUDA does. If no text names a GPU in another way,
  * those numbers serve as names.
  */
-static void claim_measured(struct pasted *t, const struct page *page)
+static void claim_measured(struct pasted *t, const struct page *page, struct figures *f)
 {
 	struct claim_at at = line_of(page, is_figures);
-	struct figures *f = page->figures;
 	char name[PCI_ADDRESS_LEN];
 
 	for (size_t i = 0; i < f->gpu_n; i++) {
@@ -404,10 +433,10 @@ static int refuse_unknown(const struct text_hosts *hosts, const char *host)
 static void reread(struct pasted *t, struct page *page)
 {
 	nccl_log_free(page->log);
-	figures_free(page->figures);
+	free_figures(page);
 	page->log = NULL;
-	page->figures = NULL;
-	page->log_trouble = page->figures_trouble = NULL;
+	page->log_trouble = NULL;
+	page->figures_troubles.n = 0;
 	read_log(t, page);
 	read_figures(t, page);
 }
@@ -462,8 +491,8 @@ struct source *pasted_source(struct pasted *t)
 		if (t->pages[i].log)
 			claim_logged(t, &t->pages[i]);
 	for (size_t i = 0; i < t->page_n; i++)
-		if (t->pages[i].figures)
-			claim_measured(t, &t->pages[i]);
+		for (size_t k = 0; k < t->pages[i].figures_n; k++)
+			claim_measured(t, &t->pages[i], t->pages[i].figures[k]);
 	return claims_source(t->claims);
 }
 
@@ -497,13 +526,14 @@ static void observe(const struct page *page, const char *host, struct machine *m
 			"has more lines about GPUs in its kernel log than are kept; what the rest says is unknown");
 	if (page->log_trouble)
 		add_trouble(m, page->name, page->log_trouble);
-	if (page->figures_trouble)
-		add_trouble(m, page->name, page->figures_trouble);
+	for (size_t i = 0; i < page->figures_troubles.n; i++)
+		add_trouble(m, page->name, page->figures_troubles.items[i]);
 	/* -EINVAL: it has no facts about pairs of one machine, which is not worth reporting. */
 	if (page->log && nccl_log_observe_host(page->log, host, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
-	if (page->figures && figures_observe(page->figures, m) == -ENODEV)
-		add_trouble(m, page->name, err_msg());
+	for (size_t i = 0; i < page->figures_n; i++)
+		if (figures_observe(page->figures[i], m) == -ENODEV)
+			add_trouble(m, page->name, err_msg());
 }
 
 static void observe_parts(const struct page *page, struct machine *m)

@@ -214,7 +214,7 @@ static void add_listed(struct figures *f, const json_t *list)
 	}
 }
 
-static int parse_nvbandwidth(const json_t *json, const char *file, struct figures **ret)
+int nvbandwidth_figures(const json_t *json, const char *file, struct figures **ret)
 {
 	const json_t *nvb = json_object_get(json, "nvbandwidth"), *test;
 	struct figures *f = figures_new(file, "nvbandwidth");
@@ -257,7 +257,7 @@ int result_json_parse(const char *text, size_t size, const char *file, struct fi
 	else if (is_nccl_tests(json))
 		r = parse_nccl_tests(json, file, ret);
 	else if (json_is_object(json_object_get(json, "nvbandwidth")))
-		r = parse_nvbandwidth(json, file, ret);
+		r = nvbandwidth_figures(json, file, ret);
 	else
 		r = err_set(EINVAL,
 			    "%s: JSON, but not a result of onehop, nccl-tests -J or nvbandwidth -j",

@@ -5,9 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 struct figures;
 
 /* An object in curly brackets; the parser determines which tool wrote it. */
 bool result_json_recognise(const char *text, size_t size);
 /* -EINVAL with a sentence if no known tool wrote it. */
 int result_json_parse(const char *text, size_t size, const char *file, struct figures **ret);
+/* Of an object that nvbandwidth -j writes. 0. */
+int nvbandwidth_figures(const json_t *json, const char *file, struct figures **ret);

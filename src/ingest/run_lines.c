@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "ingest/nccl_log.h"
+#include "ingest/nvbandwidth_text.h"
 #include "ingest/p2p_test.h"
 #include "ingest/vllm_cache.h"
 
@@ -58,6 +59,65 @@ size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n)
 		end = i + 1;
 	}
 	return end;
+}
+
+/* ---- nvbandwidth ---- */
+
+size_t nvbandwidth_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 1;
+
+	(void)p;
+	if (!nvbandwidth_begins(line_text(&lines[0])))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		const char *s = line_text(&lines[i]);
+
+		if (!nvbandwidth_goes_on(s))
+			/* The name of the host is on a line of its own above the devices. */
+			if (strchr(s, ' ') || i + 1 == n ||
+			    !text_starts_with(line_text(&lines[i + 1]), "Device "))
+				break;
+		end = *s ? i + 1 : end;
+	}
+	return end;
+}
+
+/* By how much a line changes the depth of brackets outside of strings. */
+static int depth_change(const char *s)
+{
+	bool quoted = false;
+	int depth = 0;
+
+	for (; *s; s++)
+		if (*s == '\\' && quoted && s[1])
+			s++;
+		else if (*s == '"')
+			quoted = !quoted;
+		else if (!quoted)
+			depth += (*s == '{' || *s == '[') - (*s == '}' || *s == ']');
+	return depth;
+}
+
+/* From the brace that opens the object to the one that closes it. */
+size_t nvbandwidth_json_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *name =
+		n > 1 && !line_text(&lines[0])[1] ? line_text(&lines[1]) : line_text(&lines[0]) + 1;
+	int depth = 0;
+
+	if (*line_text(&lines[0]) != '{' ||
+	    !text_starts_with(name + strspn(name, " "), "\"nvbandwidth\""))
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (line_is_skipped(&lines[i]))
+			break;
+		depth += depth_change(lines[i].text);
+		if (depth <= 0)
+			return i + 1;
+	}
+	p->cut = true;
+	return 1;
 }
 
 /* ---- vLLM ---- */

@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "ingest/nccl_log.h"
 #include "ingest/nccl_tests.h"
+#include "ingest/nvbandwidth_text.h"
 #include "ingest/p2p_test.h"
 #include "ingest/pasted.h"
 #include "ingest/result_json.h"
@@ -29,6 +30,7 @@ const struct text_kind text_kinds[] = {
 	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise,
 	 p2p_test_parse},
 	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, nccl_tests_parse},
+	{"the output of nvbandwidth", "onehop compare", nvbandwidth_recognise, nvbandwidth_parse},
 	{"a debug log of NCCL", "onehop log", nccl_log_recognise, NULL},
 	{"the output of lspci, nvidia-smi or the like", "onehop check --from", pasted_recognise,
 	 NULL},

@@ -431,6 +431,34 @@ static void tests_of_the_first_release(void **state)
 	figures_free(f);
 }
 
+/* A matrix that is cut is left out and named. */
+static void text_of_nvbandwidth(void **state)
+{
+	static const char whole[] =
+		"Running device_to_device_bidirectional_memcpy_write_ce.\n"
+		"memcpy CE GPU(row) <-> GPU(column) Write1 bandwidth (GB/s)\n"
+		"           0         1\n 0       N/A     20.1\n 1     20.2       N/A\n"
+		"memcpy CE GPU(row) <-> GPU(column) Write2 bandwidth (GB/s)\n"
+		"           0         1\n 0       N/A     20.3\n 1     20.4       N/A\n"
+		"memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)\n"
+		"           0         1\n 0       N/A     40.4\n 1     40.6       N/A\n"
+		"Running host_to_device_memcpy_ce.\n"
+		"memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+		"           0         1\n 0     26.03     25.94\n";
+	struct figures *f;
+
+	(void)state;
+	assert_int_equal(figures_parse(whole, strlen(whole), "n.txt", &f), 0);
+	assert_int_equal(f->row_n, 4);
+	assert_value(f, "both-ce", 1, 0, 0, 40.6);
+	assert_int_equal(f->trouble_n, 0);
+	figures_free(f);
+	assert_int_equal(figures_parse(whole, strlen(whole) - 14, "n.txt", &f), 0);
+	assert_int_equal(f->row_n, 2);
+	assert_string_equal(f->troubles[0], "the matrix of host_to_device_memcpy_ce is cut off");
+	figures_free(f);
+}
+
 /* What `onehop test` and `bench p2p` measure differs by a factor, so nobody may compare the two. */
 static void round_trips_of_two_tools(void **state)
 {
@@ -839,6 +867,7 @@ int main(void)
 		cmocka_unit_test(atomics_of_the_first_release),
 		cmocka_unit_test(tests_of_the_first_release),
 		cmocka_unit_test(round_trips_of_two_tools),
+		cmocka_unit_test(text_of_nvbandwidth),
 		cmocka_unit_test(what_the_first_release_kept),
 		cmocka_unit_test(what_was_not_tested_again_is_kept),
 		cmocka_unit_test(what_was_tested_again_is_replaced),

@@ -748,6 +748,42 @@ static void vllm_cache(void **state)
 	machine_free(other);
 }
 
+/* Two tools, and two forms of one, in a page: each is a result of its own. */
+static void nvbandwidth(void **state)
+{
+	static const char text[] =
+		"$ ./nvbandwidth\nnvbandwidth Version: v0.8\n\nDriver Version: 570.124.06\n\ngpu7\n"
+		"Device 0: NVIDIA H200 (00000000:23:00)\nDevice 1: NVIDIA H200 (00000000:24:00)\n\n"
+		"Running device_to_device_memcpy_read_ce.\n"
+		"memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+		"           0         1\n 0       N/A     24.91\n 1     24.87       N/A\n\n"
+		"SUM device_to_device_memcpy_read_ce 49.78\n\n"
+		"Running device_to_device_memcpy_write_ce.\n"
+		"memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n"
+		"           0         1\n 0       N/A     24.91\n```\nand with -j\n```\n"
+		"{\n\"nvbandwidth\": {\n\"GPU Device list\": [\"0: H (00000000:23:00)\", "
+		"\"1: H (00000000:24:00)\"],\n\"testcases\": [{\"name\": "
+		"\"device_to_device_memcpy_read_ce\", \"bandwidth_matrix\": "
+		"[[\"N/A\", \"12\"], [\"13\", \"N/A\"]]}]\n}\n}\n```\n"
+		"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+		"Device: 0, NVIDIA H200, pciBusID: 23, pciDeviceID: 0, pciDomainID:0\n"
+		"Device: 1, NVIDIA H200, pciBusID: 24, pciDeviceID: 0, pciDomainID:0\n"
+		"P2P Connectivity Matrix\n     D\\D     0     1\n     0       1     1\n     1       1     1\n";
+	struct machine *m = machine_of_one(text);
+	size_t rates = 0, access = 0;
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_string_equal(m->gpus[1].pci->name, "0000:24:00.0");
+	for (size_t i = 0; i < m->observed_n; i++) {
+		rates += m->observed[i].kind == OBSERVED_BANDWIDTH;
+		access += m->observed[i].kind == OBSERVED_PEER_ACCESS;
+	}
+	assert_int_equal(rates, 4);
+	assert_int_equal(access, 2);
+	machine_free(m);
+}
+
 static void ibstatus_lines(void **state)
 {
 	struct machine *m = machine_of_one(
@@ -1696,6 +1732,7 @@ int main(void)
 		cmocka_unit_test(rdma_tools),
 		cmocka_unit_test(cpu_lines),
 		cmocka_unit_test(vllm_cache),
+		cmocka_unit_test(nvbandwidth),
 		cmocka_unit_test(hosts_in_front_of_lines),
 		cmocka_unit_test(ibstatus_lines),
 		cmocka_unit_test(gid_tables),

@@ -41,6 +41,18 @@ int parse_bytes(const char *option, const char *text, uint64_t *ret)
 	return 0;
 }
 
+int parse_seconds(const char *option, const char *text, double *ret)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end != text + strspn(text, "0123456789.") || *end || !(seconds > 0 && seconds <= 3600))
+		return err_set(EINVAL, "%s must be a number of seconds up to 3600, not '%s'",
+			       option, text);
+	*ret = seconds;
+	return 0;
+}
+
 /* "cuda", "host:4", "host" (as many as the machine that is followed has GPUs: n 0). */
 static int parse_device(const char *word, enum device_kind *ret_kind, uint64_t *ret_n)
 {

@@ -61,3 +61,5 @@ int devices_find_pair(const struct devices *d, const char *text, struct pair *re
 
 /* "512M", "4K", "1.5G", "4096": binary units. 0, or -EINVAL with a sentence that names `option`. */
 int parse_bytes(const char *option, const char *text, uint64_t *ret);
+/* The same of "0.3", "120": up to an hour. */
+int parse_seconds(const char *option, const char *text, double *ret);

@@ -9,7 +9,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_BYTES (512ull << 20)
@@ -218,17 +217,7 @@ static int choose_sizes(struct p2p_session *s)
 
 static int choose_time(struct p2p_session *s)
 {
-	char *end;
-	double seconds;
-
-	if (!s->o->time)
-		return 0;
-	seconds = strtod(s->o->time, &end);
-	if (end == s->o->time || *end || !(seconds > 0 && seconds <= 3600))
-		return err_set(EINVAL, "--time must be a number of seconds up to 3600, not '%s'",
-			       s->o->time);
-	s->run.stopping.budget_s = seconds;
-	return 0;
+	return s->o->time ? parse_seconds("--time", s->o->time, &s->run.stopping.budget_s) : 0;
 }
 
 int p2p_choose_work(struct p2p_session *s)

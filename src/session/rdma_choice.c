@@ -9,7 +9,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_BYTES  65536 /* perftest's */
@@ -111,15 +110,10 @@ static int choose_sizes(struct rdma_session *s)
 static int choose_pace(struct rdma_session *s)
 {
 	double seconds = BUDGET_S;
-	char *end;
+	int r = s->o->time ? parse_seconds("--time", s->o->time, &seconds) : 0;
 
-	if (s->o->time) {
-		seconds = strtod(s->o->time, &end);
-		if (end == s->o->time || *end || !(seconds > 0 && seconds <= 3600))
-			return err_set(EINVAL,
-				       "--time must be a number of seconds up to 3600, not '%s'",
-				       s->o->time);
-	}
+	if (r < 0)
+		return r;
 	s->stopping = (struct stopping){.relative = STOPPING_RELATIVE,
 					.budget_s = seconds,
 					.min_samples = STOPPING_MIN_SAMPLES,
@@ -136,15 +130,14 @@ static int check_number(const char *option, int value, int most)
 
 static int choose_gid(struct rdma_session *s)
 {
-	char *end = NULL;
-	long index = s->o->gid ? strtol(s->o->gid, &end, 10) : -1;
+	uint64_t index = 0;
 
-	if (s->o->gid && (end == s->o->gid || *end || index < 0 || index > UINT16_MAX))
+	if (s->o->gid && (text_to_count(s->o->gid, &index) < 0 || index > UINT16_MAX))
 		return err_set(EINVAL,
 			       "--gid must be an index of the port's table of addresses, not '%s' "
 			       "(see: onehop bench rdma --list)",
 			       s->o->gid);
-	s->gid = (int)index;
+	s->gid = s->o->gid ? (int)index : -1;
 	return 0;
 }
 

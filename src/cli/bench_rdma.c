@@ -62,7 +62,7 @@ static const struct option rdma_table[] = {
 		"messages in flight per queue; default 128", NULL, 0, 0, 0},
 	{"time", 0, OPTION_TEXT, AT(request.time), "SECONDS",
 		"repeat a measurement for at most this long until its median is within 1 %; "
-		"default 0.3",
+		"default 0.3. With --as perftest --listen: what the other end may take, default 120",
 		NULL, 0, 0, 0},
 	{"no-relaxed-ordering", 0, OPTION_FLAG, AT(request.no_relaxed), NULL,
 		"do not let the NIC reorder writes", NULL, 0, 0, 0},

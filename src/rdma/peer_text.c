@@ -380,23 +380,22 @@ void peer_format(const struct peer_message *m, struct strbuf *ret)
 
 bool peer_is_perftest(const char *bytes, size_t n, char ret_release[static PERFTEST_HELLO])
 {
-	size_t digits = 0, i = 0, dot;
+	size_t digits = 0, i = 0;
 
 	if (n < PERFTEST_HELLO)
 		return false;
 	while (i < PERFTEST_HELLO - 1 && bytes[i] >= '0' && bytes[i] <= '9')
 		i++;
-	dot = i;
-	if (!dot || bytes[i] != '.')
+	if (!i || bytes[i] != '.')
 		return false;
 	for (i++; i < PERFTEST_HELLO && bytes[i] >= '0' && bytes[i] <= '9'; i++)
 		digits++;
 	if (!digits || i == PERFTEST_HELLO)
 		return false;
+	for (size_t k = i; k < PERFTEST_HELLO; k++)
+		if (bytes[k])
+			return false;
 	memset(ret_release, 0, PERFTEST_HELLO);
 	memcpy(ret_release, bytes, i);
-	for (; i < PERFTEST_HELLO; i++)
-		if (bytes[i])
-			return false;
 	return true;
 }

@@ -22,8 +22,9 @@
 #include <unistd.h>
 
 #define CONNECT_US  3000000
-#define ANSWER_S    8.0 /* perftest sleeps 1 s, and allocates */
-#define SERVED_S    3600.0
+#define ANSWER_S    8.0   /* perftest sleeps 1 s, and allocates */
+#define SERVED_S    120.0 /* a client measures for no longer, unless --time says so */
+#define NO_CLIENT_S 3600.0
 #define OWNER_US    5000000
 #define LIMIT_US    3000000 /* without a completion */
 #define DEPTH       128
@@ -183,18 +184,15 @@ static int closed(const struct rdma_perftest *p)
 	return err_set(ECONNRESET, "%s closed the connection", p->address);
 }
 
-/* Until fd is ready, a signal, or the deadline. 0 or a negative errno with a sentence. */
-static int await(struct rdma_perftest *p, int fd, short events, double limit_s)
+/* Until fd is ready, a signal (-EINTR with a sentence), or then (-ETIMEDOUT without one). */
+static int await(struct rdma_perftest *p, int fd, short events, double until_s)
 {
-	double deadline = clock_s() + limit_s;
-
 	for (;;) {
 		struct pollfd fds[] = {{fd, events, 0}, {p->s->devices.stop_fd, POLLIN, 0}};
-		double left = deadline - clock_s();
+		double left = until_s - clock_s();
 
 		if (left <= 0)
-			return err_set(ETIMEDOUT, "%s has said nothing for %.0f s", p->address,
-				       limit_s);
+			return -ETIMEDOUT;
 		poll(fds, 2, (int)(left * 1e3) + 1);
 		if (stop_signals_seen(p->s->devices.stop_fd))
 			return stopped(p);
@@ -205,16 +203,19 @@ static int await(struct rdma_perftest *p, int fd, short events, double limit_s)
 
 static int send_all(struct rdma_perftest *p, const void *from, size_t n)
 {
+	double until_s = clock_s() + ANSWER_S;
 	const char *at = from;
 
 	while (n) {
 		ssize_t k = send(p->peer.fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (k < 0 && errno == EAGAIN) {
-			int r = await(p, p->peer.fd, POLLOUT, ANSWER_S);
+			int r = await(p, p->peer.fd, POLLOUT, until_s);
 
 			if (r < 0)
-				return r;
+				return r == -ETIMEDOUT
+					       ? err_set(ETIMEDOUT, "%s takes no data", p->address)
+					       : r;
 		} else if (k < 0) {
 			return closed(p);
 		} else {
@@ -225,22 +226,32 @@ static int send_all(struct rdma_perftest *p, const void *from, size_t n)
 	return 0;
 }
 
+static int late(const struct rdma_perftest *p, size_t got, size_t n, double limit_s)
+{
+	if (got)
+		return err_set(ETIMEDOUT, "%s has sent %zu of %zu bytes in %.3g s", p->address, got,
+			       n, limit_s);
+	return err_set(ETIMEDOUT, "%s has said nothing for %.3g s", p->address, limit_s);
+}
+
+/* All of it within the limit: who sends a byte now and then is late too. */
 static int receive_all(struct rdma_perftest *p, void *to, size_t n, double limit_s)
 {
+	double until_s = clock_s() + limit_s;
 	char *at = to;
+	size_t got = 0;
 
-	while (n) {
-		int r = await(p, p->peer.fd, POLLIN, limit_s);
-		ssize_t k = r < 0 ? 0 : recv(p->peer.fd, at, n, MSG_DONTWAIT);
+	while (got < n) {
+		int r = await(p, p->peer.fd, POLLIN, until_s);
+		ssize_t k = r < 0 ? 0 : recv(p->peer.fd, at + got, n - got, MSG_DONTWAIT);
 
 		if (r < 0)
-			return r;
+			return r == -ETIMEDOUT ? late(p, got, n, limit_s) : r;
 		if (k < 0 && errno == EAGAIN)
 			continue;
 		if (k <= 0)
 			return closed(p);
-		at += k;
-		n -= (size_t)k;
+		got += (size_t)k;
 	}
 	return 0;
 }
@@ -381,7 +392,7 @@ static int act(struct rdma_perftest *p, enum link_action action, struct link_ans
 	if (r < 0)
 		return r;
 	do
-		r = await(p, p->worker.socket, POLLIN, p->worker.until_s - clock_s());
+		r = await(p, p->worker.socket, POLLIN, p->worker.until_s);
 	while (r == 0 && !rdma_worker_finish_link(&p->worker, ret));
 	if (r == -EINTR)
 		return r;
@@ -407,6 +418,20 @@ static int check_families(struct rdma_perftest *p)
 		own, far);
 }
 
+/* The client says no more until it has measured. */
+static int await_client(struct rdma_perftest *p)
+{
+	double limit_s = p->s->o->time ? p->s->stopping.budget_s : SERVED_S;
+	int r = exchange_keys(p, limit_s);
+
+	return r == -ETIMEDOUT
+		       ? err_set(ETIMEDOUT,
+				 "%s has reported no figures for %.3g s: it hangs, or measures for "
+				 "longer than --time allows",
+				 p->address, limit_s)
+		       : r;
+}
+
 static int measure(struct rdma_perftest *p)
 {
 	struct link_answer a = {0};
@@ -422,8 +447,7 @@ static int measure(struct rdma_perftest *p)
 	}
 	if (r < 0 || latency) /* whose programs report nothing to each other */
 		return r;
-	/* The client comes here when it has measured; the server waits. */
-	r = exchange_keys(p, p->serves ? SERVED_S : ANSWER_S);
+	r = p->serves ? await_client(p) : exchange_keys(p, ANSWER_S);
 	return r == 0 ? exchange_reports(p) : r;
 }
 
@@ -439,13 +463,12 @@ static int close_it(struct rdma_perftest *p)
 	return r;
 }
 
+/* After the hellos. */
 static int talk(struct rdma_perftest *p)
 {
 	struct link_answer a = {0};
-	int r = exchange_hellos(p);
+	int r = exchange_settings(p);
 
-	if (r == 0)
-		r = exchange_settings(p);
 	if (r == 0)
 		r = act(p, LINK_OPEN, &a);
 	p->own = a.address;
@@ -512,14 +535,21 @@ static void keep(struct rdma_perftest *p)
 
 /* ---- all of it ---- */
 
-static void run_one(struct rdma_perftest *p)
+/* The hellos. 0, or a negative errno with a sentence: it is not perftest, or an old one. */
+static int greet(struct rdma_perftest *p)
 {
-	int r;
-
 	snprintf(p->address, sizeof(p->address), "%s", p->peer.address);
+	*p->release = '\0';
 	watch(p->peer.fd);
+	return exchange_hellos(p);
+}
+
+/* What comes after them, and what is left of it; r: what they came to. */
+static void run_one(struct rdma_perftest *p, int r)
+{
 	make_job(p);
-	r = talk(p);
+	if (r == 0)
+		r = talk(p);
 	p->whole = r == 0;
 	if (r < 0 && r != -EINTR && p->cell.failure.step == RDMA_STEP_NONE)
 		snprintf(p->ended, sizeof(p->ended), "%s", err_msg());
@@ -533,7 +563,7 @@ int rdma_perftest_run(struct rdma_perftest *p, const char *to)
 	int r = peer_connect(to, &perftest_server, CONNECT_US, &p->peer);
 
 	if (r == 0)
-		run_one(p);
+		run_one(p, greet(p));
 	return r;
 }
 
@@ -543,22 +573,31 @@ int rdma_perftest_listen(struct rdma_perftest *p, const char *at)
 	return peer_listen(at, &perftest_server, &p->listener, p->listens_at);
 }
 
+/* The next client. 0, or -EINTR. */
+static int accept_client(struct rdma_perftest *p)
+{
+	int r;
+
+	do
+		r = await(p, p->listener, POLLIN, clock_s() + NO_CLIENT_S);
+	while (r == -ETIMEDOUT || (r == 0 && !peer_accept(p->listener, &p->peer)));
+	return r;
+}
+
 int rdma_perftest_serve(struct rdma_perftest *p)
 {
-	p->cell = (struct rdma_cell){0};
-	p->has_report = p->whole = false;
-	*p->ended = '\0';
-	snprintf(p->address, sizeof(p->address), "%s", "the client");
-	for (;;) {
-		int r = await(p, p->listener, POLLIN, SERVED_S);
+	int r = accept_client(p);
 
+	while (r == 0 && (r = greet(p)) < 0) {
+		peer_close(&p->peer);
 		if (r == -EINTR)
-			return 0;
-		if (r == 0 && peer_accept(p->listener, &p->peer))
 			break;
+		session_tell(p->s->ear, SESSION_NOTE, "%s; still listening", err_msg());
+		r = accept_client(p);
 	}
-	run_one(p);
-	return 1;
+	if (r == 0)
+		run_one(p, 0);
+	return r == 0;
 }
 
 void rdma_perftest_done(struct rdma_perftest *p)

@@ -40,6 +40,9 @@ int rdma_perftest_begin(struct rdma_perftest *p, struct rdma_session *s);
 /* To the perftest at `to`. 0, or a negative errno with a sentence: nothing was begun. */
 int rdma_perftest_run(struct rdma_perftest *p, const char *to);
 int rdma_perftest_listen(struct rdma_perftest *p, const char *at);
-/* Serves one client. 1: there was one, and something to report; 0: a signal came first. */
+/*
+ * Serves one client of perftest; others, who say nothing, anything else, or are too old, are reported to the listener's ear. 1: there
+ * was one, and something to report; 0: a signal came first.
+ */
 int rdma_perftest_serve(struct rdma_perftest *p);
 void rdma_perftest_done(struct rdma_perftest *p);

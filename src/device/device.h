@@ -128,7 +128,7 @@ struct device_set;
  * that it may be captured in a graph. A set may be used by one thread at a time.
  */
 struct device_ops {
-	const char *name;                    /* "cuda", "host", "fake", "worker" */
+	const char *name;                    /* "cuda", "host", "worker" */
 	void (*close)(struct device_set *s); /* waits for nothing that hangs */
 
 	/* Whether the driver says that `initiator` can reach `target`'s memory. */

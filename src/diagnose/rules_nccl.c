@@ -11,8 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define V(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
-
 /* ---- settings ---- */
 
 /* What strtoll makes of a value, as NCCL_PARAM uses it. */

@@ -3,6 +3,7 @@
 #include "unlock/anchor.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "unlock/lexer.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -368,12 +369,6 @@ void lexed_done(struct lexed *x)
 	free(x->code);
 	free(x->partner);
 	*x = (struct lexed){0};
-}
-
-void lexed_print(const struct lexed *x, struct strbuf *out)
-{
-	for (size_t i = 0; i < x->n; i++)
-		strbuf_add(out, x->text + x->tokens[i].at, x->tokens[i].size);
 }
 
 const struct token *lexed_code(const struct lexed *x, size_t i)

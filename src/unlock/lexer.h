@@ -2,8 +2,6 @@
 /* C source as tokens that tile it: nothing is dropped, so what is printed from them is the source. */
 #pragma once
 
-#include "base/strbuf.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,9 +47,6 @@ struct lexed {
 int lex(const char *text, size_t size, struct lexed *ret);
 void lexed_done(struct lexed *x);
 #define LEX_MAX (16u << 20)
-
-/* All tokens, one behind the other. For tests. */
-void lexed_print(const struct lexed *x, struct strbuf *out);
 
 const struct token *lexed_code(const struct lexed *x, size_t i);
 bool lexed_is(const struct lexed *x, size_t i, const char *word);

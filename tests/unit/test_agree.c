@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "comm_rig.h"
-#include "device/fake.h"
+#include "fake_device.h"
 
 #include <onehop/onehop.h>
 

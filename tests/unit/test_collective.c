@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "comm_rig.h"
-#include "device/fake.h"
+#include "fake_device.h"
 #include "kernels/typed.h"
 
 #include <errno.h>

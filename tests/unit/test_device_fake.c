@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device/fake: passes on, writes down, fails and hangs where it is told to. */
-#include "device/fake.h"
+#include "fake_device.h"
 
 #include "device_rig.h"
 

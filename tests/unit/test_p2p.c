@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "device/fake.h"
+#include "fake_device.h"
 
 #include <cmocka.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "bench/pattern.h"
 #include "bench/test_figures.h"
-#include "device/fake.h"
+#include "fake_device.h"
 #include "json_schema.h"
 #include "kernels/pattern.h"
 #include "report/report_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A set that passes calls on, writes them down, and fails or hangs at a chosen one. */
-#include "device/fake.h"
+#include "fake_device.h"
 
 #include "base/err.h"
 

@@ -12,7 +12,7 @@ struct fake_plan {
 	bool lasting; /* and every later call of it too */
 };
 
-/* For tests: takes over `inner`. */
+/* Takes over `inner`. */
 int fake_open(struct device_set *inner, const struct fake_plan *plan, struct device_set **ret);
-/* The calls so far, one a line: "copy 0->1 65536". Owned by the set. For tests. */
+/* The calls so far, one a line: "copy 0->1 65536". Owned by the set. */
 const char *fake_calls(const struct device_set *s);

@@ -583,7 +583,6 @@ void boot_entries_read(struct source *s, struct arena *a, const char *running,
 void boot_entries_read_since(struct source *s, struct arena *a, const char *running,
 			     const char *const *earlier, struct boot_entries *ret)
 {
-	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
 	struct system y = {.s = s, .a = a, .earlier = earlier};
 
 	*ret = (struct boot_entries){0};
@@ -593,8 +592,8 @@ void boot_entries_read_since(struct source *s, struct arena *a, const char *runn
 	if (!y.running.device)
 		y.running = root_of_fstab(&y);
 	know_root(&y, &y.running);
-	for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
-		read_folder(&y, partitions[i], ret);
+	for (size_t i = 0; boot_partitions[i]; i++)
+		read_folder(&y, boot_partitions[i], ret);
 	/* First those that say whose they are: the others are compared with them. */
 	for (int by_root = 0; by_root < 2; by_root++)
 		for (size_t i = 0; i < ret->n; i++)

@@ -160,11 +160,10 @@ static struct fact_str read_kernelstub(struct reader *r)
 
 static struct fact_int read_entries_folder(struct reader *r)
 {
-	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
 	struct fact_int there = fact_int(0, "loader/entries");
 
-	for (size_t i = 0; i < ARRAY_LEN(partitions) && !fact_is(there, 1); i++)
-		there = read_exists(r, "%s/loader/entries", partitions[i]);
+	for (size_t i = 0; boot_partitions[i] && !fact_is(there, 1); i++)
+		there = read_exists(r, "%s/loader/entries", boot_partitions[i]);
 	return there;
 }
 

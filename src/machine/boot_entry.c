@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+const char *const boot_partitions[] = {"boot", "efi", "boot/efi", NULL};
+
 #define SUFFIX ".conf"
 
 /* A part of a text. */

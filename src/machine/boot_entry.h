@@ -12,6 +12,9 @@
 
 struct strbuf;
 
+/* Where boot partitions are mounted, below the root; NULL-ended. */
+extern const char *const boot_partitions[];
+
 /* ---- words of a kernel command line in a text ---- */
 
 /*

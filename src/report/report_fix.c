@@ -681,17 +681,40 @@ static bool passes_with_reboot(const struct plan *p)
 	return !p->wanted_n;
 }
 
+static bool shares_rule(const struct texts *a, const struct texts *b)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (texts_have(b, a->items[i]))
+			return true;
+	return false;
+}
+
+/* Another part of what one of the steps is for; the plan also listed what has nothing to do with them. */
+static bool is_of_steps(const struct plan *p, const struct plan_manual *m)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (step_does(&p->steps[i]) && shares_rule(&m->rules, &p->steps[i].rules))
+			return true;
+	return !m->rules.n;
+}
+
 static void add_manual_then(struct document *out, const struct fix_outcome *o)
 {
 	const struct plan *p = o->entry ? o->entry->plan : NULL;
+	bool begun = false;
 
-	if (!p || !p->manual_n)
-		return;
-	document_paragraph(out, STYLE_WARN, 0,
-			   "The fix asked you to do this. If you did, undo it yourself:");
-	for (size_t i = 0; i < p->manual_n; i++)
-		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", p->manual[i].what,
-			      p->manual[i].how);
+	for (size_t i = 0; p && i < p->manual_n; i++) {
+		const struct plan_manual *m = &p->manual[i];
+
+		if (!is_of_steps(p, m))
+			continue;
+		if (!begun)
+			document_paragraph(
+				out, STYLE_WARN, 0,
+				"The fix asked you to do this. If you did, undo it yourself:");
+		begun = true;
+		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", m->what, m->how);
+	}
 }
 
 static void add_until_reboot(struct document *out, const struct fix_outcome *o, const char *root)

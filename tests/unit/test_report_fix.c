@@ -814,9 +814,13 @@ static void a_reboot_is_said_before_what_was_left(void **state)
 	const struct journal_entry e = entry_of(p, 3, FIX_UNDONE);
 	const struct fix_outcome o = {
 		.result = FIX_DONE, .undo = true, .number = 3, .reboot = true, .entry = &e};
-	AUTO_FREE char *text = outcome_text(&o);
+	AUTO_FREE char *text = NULL, *other = outcome_text(&o);
 
 	(void)state;
+	/* Of another rule than the steps: it was no part of what is undone. */
+	assert_lacks(other, "asked you");
+	p->manual[0].rules = (struct texts)TEXTS("bar1-small");
+	text = outcome_text(&o);
 	assert_order(text, order);
 	plan_free(p);
 }

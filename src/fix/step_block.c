@@ -12,6 +12,15 @@
 
 #include <string.h>
 
+/* What follows the mark in its line: the file may have ended there without a line end when somebody added to it. */
+static void keep_behind_end(const char *line, size_t n, struct strbuf *ret)
+{
+	const size_t mark = strlen(STEP_BLOCK_END);
+
+	if (n > mark)
+		strbuf_add(ret, line + mark, n - mark + (line[n] == '\n'));
+}
+
 bool step_block_remove(const char *text, struct strbuf *ret)
 {
 	const char *line = NULL;
@@ -22,7 +31,10 @@ bool step_block_remove(const char *text, struct strbuf *ret)
 		ours |= text_starts_with(line, STEP_BLOCK_BEGIN);
 		if (!ours)
 			strbuf_add(ret, line, n + (line[n] == '\n'));
-		ours &= !text_starts_with(line, STEP_BLOCK_END);
+		if (ours && text_starts_with(line, STEP_BLOCK_END)) {
+			keep_behind_end(line, n, ret);
+			ours = false;
+		}
 	}
 	if (ret->len && ret->text[ret->len - 1] != '\n')
 		strbuf_putc(ret, '\n');

@@ -271,6 +271,33 @@ static void test_any_plan(void **state)
 	}
 }
 
+/* ---- lines between two marks ---- */
+
+static void test_block_is_taken_out(void **state)
+{
+	static const char block[] = STEP_BLOCK_BEGIN ": a trial boot\nours\n" STEP_BLOCK_END;
+	static const struct {
+		const char *before, *after, *rest;
+	} rows[] = {
+		{"a\n", "\n", "a\n"},
+		{"a\n", "\nb\n", "a\nb\n"},
+		{"a\n", "\nb", "a\nb\n"},
+		{"a\n", "", "a\n"},
+		/* Added when the last line had no end. */
+		{"a\n", "menuentry b {\n}\n", "a\nmenuentry b {\n}\n"},
+		{"", "b", "b\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		AUTO_FREE char *text = xprintf("%s%s%s", rows[i].before, block, rows[i].after);
+		AUTO_STRBUF struct strbuf rest = {0};
+
+		assert_true(step_block_remove(text, &rest));
+		assert_string_equal(strbuf_str(&rest), rows[i].rest);
+	}
+}
+
 /* ---- what an undo will come to ---- */
 
 static int run_nothing(void *context, const char *const *argv, unsigned deadline_s,
@@ -3599,6 +3626,7 @@ int main(void)
 		TEST(test_programs_output_is_kept),
 		TEST(test_full_at_each_write),
 		TEST(test_full_boot),
+		TEST(test_block_is_taken_out),
 		TEST(test_rehearsal),
 		TEST(test_foreseen),
 		TEST(test_foreseen_of_confirming),

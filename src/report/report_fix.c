@@ -95,12 +95,12 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 	if (e->trial == TRIAL_RUNS)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"This boot tries the kernel parameters of fix %u. To keep them: onehop fix --confirm. Without confirmation the next boot drops them. Until then no other fix can be applied.",
-			e->number);
+			"This boot tries the kernel parameters of fix %u. To keep them: onehop fix --confirm. Without confirmation the next boot drops them; to cancel now: onehop undo %u. Until it is decided, nothing else is planned.",
+			e->number, e->number);
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"The next boot tries the kernel parameters of fix %u. To cancel: onehop undo %u. Until it is decided, no other fix can be applied.",
+			"The next boot tries the kernel parameters of fix %u. Reboot to try them. To cancel: onehop undo %u. Until it is decided, nothing else is planned.",
 			e->number, e->number);
 	document_blank(out);
 }
@@ -641,9 +641,21 @@ struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
 	return r;
 }
 
+/* It waits for its boot, or for a decision: what this machine needs besides is unknown until then. */
+static bool trial_is_open(const struct plan_report *r)
+{
+	for (size_t i = 0; i < r->journal_n; i++)
+		if (!r->journal[i].damage &&
+		    (r->journal[i].trial == TRIAL_WAITS || r->journal[i].trial == TRIAL_RUNS))
+			return true;
+	return false;
+}
+
 void report_plan(struct document *out, const struct plan_report *r)
 {
 	add_unfinished(out, r);
+	if (trial_is_open(r))
+		return;
 	add_head(out, r);
 	add_steps(out, r);
 	add_trial(out, r);

@@ -719,6 +719,8 @@ static void a_trial_is_told(void **state)
 		assert_valid(json, "history.schema.json", "on trial");
 		plan = plan_text((struct plan_report){.plan = p, .journal = &e, .journal_n = 1});
 		assert_has(plan, rows[i].plan);
+		/* One state, and no plan that contradicts it. */
+		assert_true((strstr(plan, "Plan: ") != NULL) == (e.trial == TRIAL_OVER));
 		plan_free(p);
 	}
 }

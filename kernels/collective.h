@@ -299,14 +299,25 @@ INLINE u64 part_of(u64 all, u64 begin, u64 piece, u64 offset, u64 most)
 	return left < most ? left : most;
 }
 
-INLINE u64 part_in(const struct collective_shape *s, u64 rank, u64 offset, u64 most)
+INLINE u64 part_in(const struct collective_shape *s, u32 rank, u64 offset, u64 most)
 {
-	return part_of(s->in_bytes, rank * s->in_stride, s->piece, offset, most);
+	return part_of(s->in_bytes, piece_place(s, rank) * s->in_stride, s->piece, offset, most);
 }
 
-INLINE u64 part_out(const struct collective_shape *s, u64 rank, u64 offset, u64 most)
+INLINE u64 part_out(const struct collective_shape *s, u32 rank, u64 offset, u64 most)
 {
-	return part_of(s->out_bytes, rank * s->out_stride, s->piece, offset, most);
+	return part_of(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece, offset, most);
+}
+
+/* Addresses of pieces. */
+INLINE u64 piece_in(const struct collective_shape *s, u32 rank)
+{
+	return s->in + piece_place(s, rank) * s->in_stride;
+}
+
+INLINE u64 piece_out(const struct collective_shape *s, u32 rank)
+{
+	return s->out + piece_place(s, rank) * s->out_stride;
 }
 
 /* ---- up to 16 bytes of the caller's, at any address ---- */

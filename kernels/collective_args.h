@@ -36,10 +36,18 @@ struct collective_shape {
 	u32 push, pull;   /* first step: where data is written, whose is read */
 	u32 push2, pull2; /* second step; both 0: there is none */
 	u32 tokens;       /* where every step's arrival is signalled, with or without data */
-	u32 own;          /* not 0: this rank's own input takes part */
+	u32 own;          /* not 0: this rank's own input is reduced with what arrives */
+	u32 copied;       /* ranks whose pieces go from this rank's own input to its output */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
+	u32 first;        /* the rank whose piece comes first in both buffers; after the last rank comes rank 0 */
 	u32 number;       /* of the operation, for the report */
 };
+
+/* Where the piece of a rank is, counted in pieces. */
+static inline u32 piece_place(const struct collective_shape *s, u32 rank)
+{
+	return rank >= s->first ? rank - s->first : rank + s->n - s->first;
+}
 
 /*
  * State of a block, in device memory: each launch, also in a graph, continues where the last one

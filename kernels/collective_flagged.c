@@ -35,7 +35,7 @@ INLINE void send_unit(const struct collective_flagged_args *a, const struct flag
 
 		words[r] = r && !s->in_stride ? words[0] : 0;
 		if (n && (s->in_stride || !words[r]))
-			words[r] = load_bytes(s->in + r * s->in_stride + offset, n);
+			words[r] = load_bytes(piece_in(s, r) + offset, n);
 		sent |= (u64)(n || (!index && s->tokens >> r & 1)) << r;
 	}
 	EVERY_RANK(r)
@@ -112,7 +112,7 @@ INLINE void place_words(const struct collective_shape *s, const u64 *words, u32 
 		const u64 n = part_out(s, r, offset, FLAGGED_DATA_BYTES);
 
 		if (n)
-			store_bytes(s->out + r * s->out_stride + offset, words[r], n);
+			store_bytes(piece_out(s, r) + offset, words[r], n);
 	}
 }
 
@@ -137,7 +137,7 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 	if (!n)
 		return;
 	if (s->own)
-		mine = load_bytes(s->in + s->me * s->in_stride + offset, n);
+		mine = load_bytes(piece_in(s, s->me) + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
 	sum = reduce_words(s->type, s->op, s->n, s->scale, words,
@@ -146,18 +146,19 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 	if (s->push2 >> r & 1)
 		store_unit(a->second.to[r] + at, sum, f->epoch);
 	if (s->keep)
-		store_bytes(s->out + s->me * s->out_stride + offset, sum, n);
+		store_bytes(piece_out(s, s->me) + offset, sum, n);
 }
 
-INLINE void place_unit(const struct collective_shape *s, u64 *words, u64 offset)
+INLINE void copy_unit(const struct collective_shape *s, u64 offset)
 {
-	const u64 n = s->own ? part_in(s, s->me, offset, FLAGGED_DATA_BYTES) : 0;
-	const u64 from = s->in + s->me * s->in_stride + offset;
-	const u64 to = s->out + s->me * s->out_stride + offset;
+	ROLLED for (u32 r = 0; r < s->n; r++)
+	{
+		const u64 n = s->copied >> r & 1 ? part_in(s, r, offset, FLAGGED_DATA_BYTES) : 0;
+		const u64 from = piece_in(s, r) + offset, to = piece_out(s, r) + offset;
 
-	place_words(s, words, s->pull, offset);
-	if (n && from != to)
-		store_bytes(to, load_bytes(from, n), n);
+		if (n && from != to)
+			store_bytes(to, load_bytes(from, n), n);
+	}
 }
 
 INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged *f, u64 index,
@@ -174,8 +175,10 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 	take_unit(&a->first, f, index ? mask : others, at, words);
 	if (f->end != WAIT_DONE)
 		return;
+	if (s->copied)
+		copy_unit(s, offset);
 	if (!reduced)
-		place_unit(s, words, offset);
+		place_words(s, words, s->pull, offset);
 	else if (s->keep || s->push2)
 		reduce_unit(a, f, words, at, offset);
 }

@@ -64,11 +64,17 @@ INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, 
 		store_vector(way_to(p->second, r) + c->slot2 + at, v);
 }
 
+/* Ranks whose data is reduced here. */
+INLINE u32 sources_of(const struct collective_shape *s)
+{
+	return s->pull | (s->own ? 1u << s->me : 0);
+}
+
 /* The ranks in ascending order. */
 INLINE vector16 reduce_vector(const struct piped *p, const struct reduced_chunk *c, u64 at)
 {
 	const struct collective_shape *s = p->s;
-	const u32 mask = s->pull | (s->own ? 1u << s->me : 0);
+	const u32 mask = sources_of(s);
 	struct total t = total_of(s->type, vector_of(0, 0));
 	u32 first = 1;
 
@@ -196,6 +202,46 @@ INLINE u32 sum_fast(const struct piped *p, const struct reduced_chunk *c)
 	return whole;
 }
 
+INLINE u32 is_one(u32 mask)
+{
+	return !(mask & (mask - 1));
+}
+
+/* Where the data of a mask's only rank is. */
+INLINE u64 only_source(const struct piped *p, const struct reduced_chunk *c)
+{
+	for (u32 r = 0; r < p->s->n; r++)
+		if (p->s->pull >> r & 1)
+			return way_from(p->first, r) + c->slot;
+	return c->in;
+}
+
+/* What comes from one rank alone is passed on unchanged. */
+INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
+{
+	const u64 from = only_source(p, c);
+	const u32 whole = whole_vectors(from | (p->s->keep ? c->out : 0), c->bytes);
+	const u32 each = thread_count() * 16;
+
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
+	{
+		vector16 v[PIPED_UNROLL];
+
+		EVERY_VECTOR(k)
+		if (at + k * each < whole)
+			v[k] = load_vector_system(from + (at + k * each));
+		else
+			v[k] = vector_of(0, 0);
+		EVERY_VECTOR(k)
+		if (at + k * each < whole) {
+			spread_vector(p, c, at + k * each, v[k]);
+			if (p->s->keep)
+				AT(vector16, c->out + (at + k * each)) = v[k];
+		}
+	}
+	return whole;
+}
+
 /* ---- the three things of a step ---- */
 
 INLINE void send_chunk(const struct piped *p, u64 chunk)
@@ -207,8 +253,7 @@ INLINE void send_chunk(const struct piped *p, u64 chunk)
 		const u32 r = (s->me + k) % s->n; /* so that not all begin with the same one */
 
 		if (s->push >> r & 1)
-			copy_out(way_to(p->first, r) + slot_at(p, p->step),
-				 s->in + r * s->in_stride + offset,
+			copy_out(way_to(p->first, r) + slot_at(p, p->step), piece_in(s, r) + offset,
 				 (u32)part_in(s, r, offset, p->chunk));
 	}
 }
@@ -217,12 +262,11 @@ INLINE void reduce_chunk(const struct piped *p, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
-	const struct reduced_chunk c = {s->in + s->me * s->in_stride + offset,
-					s->out + s->me * s->out_stride + offset,
+	const struct reduced_chunk c = {piece_in(s, s->me) + offset, piece_out(s, s->me) + offset,
 					slot_at(p, p->step - 1), slot_at(p, p->step),
 					(u32)part_in(s, s->me, offset, p->chunk)};
 
-	reduce_any(p, &c, sum_fast(p, &c));
+	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));
 }
 
 INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
@@ -234,27 +278,32 @@ INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
 		const u32 r = (s->me + k) % s->n;
 
 		if (mask >> r & 1)
-			copy_in(s->out + r * s->out_stride + offset,
+			copy_in(piece_out(s, r) + offset,
 				way_from(ways, r) + slot_at(p, p->step - 1),
 				(u32)part_out(s, r, offset, p->chunk));
 	}
 }
 
-INLINE void take_chunk(const struct piped *p, u64 chunk)
+INLINE void copy_chunk(const struct piped *p, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
 
-	if (s->op != REDUCE_OP_N) {
-		if (s->keep || s->push2)
-			reduce_chunk(p, chunk);
-		return;
-	}
-	place_chunk(p, p->first, s->pull, chunk);
-	if (s->own)
-		copy_own(s->out + s->me * s->out_stride + offset,
-			 s->in + s->me * s->in_stride + offset,
-			 part_in(s, s->me, offset, p->chunk));
+	ROLLED for (u32 r = 0; r < s->n; r++) if (s->copied >> r & 1)
+		copy_own(piece_out(s, r) + offset, piece_in(s, r) + offset,
+			 part_in(s, r, offset, p->chunk));
+}
+
+INLINE void take_chunk(const struct piped *p, u64 chunk)
+{
+	const struct collective_shape *s = p->s;
+
+	if (s->op == REDUCE_OP_N)
+		place_chunk(p, p->first, s->pull, chunk);
+	else if (s->keep || s->push2)
+		reduce_chunk(p, chunk);
+	if (s->copied)
+		copy_chunk(p, chunk);
 }
 
 /*

@@ -84,12 +84,12 @@ static uint64_t part_bytes(uint64_t all, uint64_t begin, uint64_t piece, const s
 
 static double input_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
 {
-	return (double)part_bytes(s->in_bytes, rank * s->in_stride, s->piece, p);
+	return (double)part_bytes(s->in_bytes, piece_place(s, rank) * s->in_stride, s->piece, p);
 }
 
 static double output_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
 {
-	return (double)part_bytes(s->out_bytes, rank * s->out_stride, s->piece, p);
+	return (double)part_bytes(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece, p);
 }
 
 /* Rank `me` writes where rank r, or through the host every rank, reads. */

@@ -146,7 +146,7 @@ static void piped_grid(const struct comm_facts *f, uint64_t piece, unsigned chun
 }
 
 /*
- * In two steps a rank sends n - 1 pieces twice. Units carry as many bytes of flags as of data. A pipeline is only full
+ * Units carry as many bytes of flags as of data. A pipeline is only full
  * between its first and its last chunks: meanwhile the link waits as long as one chunk of all blocks takes.
  */
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
@@ -154,7 +154,7 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 {
 	const struct path_cost *c = &f->costs.of[p->algorithm];
 	const bool two = has_two_steps(p->algorithm), piped = is_piped(p->algorithm);
-	const double pieces = two ? 2. * (f->n - 1) : q->to;
+	const double pieces = two ? q->crossing2 : q->crossing;
 	const double bytes = (double)piece_of(q, p->algorithm) * pieces;
 	const double fill = (double)(p->chunk * p->blocks) * (f->n - 1);
 	const double steps = (double)p->chunks + 1 + two;

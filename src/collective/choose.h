@@ -81,7 +81,8 @@ struct choice_request {
 	enum operation operation;
 	uint64_t piece;  /* bytes of a piece in one step */
 	uint64_t piece2; /* bytes of a piece in two steps; 0: not in two steps */
-	unsigned to;     /* to how many ranks one step sends, at most */
+	/* Pieces that cross the busiest link in one direction, in one step and in two. */
+	unsigned crossing, crossing2;
 };
 
 struct choice {

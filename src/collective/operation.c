@@ -144,7 +144,7 @@ static void fill_common(const struct comm_facts *f, u32 me, const struct view *v
 		.n = n,
 		.me = me,
 		.pull = v->takers & v->me ? v->senders & v->others : 0,
-		.own = (v->senders & v->takers & v->me) != 0,
+		.own = rows[v->o].reduces && (v->senders & v->takers & v->me),
 		.keep = (v->takers & v->me) != 0,
 	};
 }
@@ -154,6 +154,7 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 	const u32 to = v->takers & v->others;
 
 	s->piece = v->bytes;
+	s->copied = rows[v->o].reduces ? 0 : v->senders & v->takers & v->me;
 	s->in_stride = rows[v->o].scatters ? v->bytes : 0;
 	s->out_stride = rows[v->o].gathers ? v->bytes : 0;
 	s->tokens = rows[v->o].scatters ? v->others : v->everywhere;
@@ -163,34 +164,51 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 	s->push = rows[v->o].scatters || v->everywhere == v->others ? to : v->everywhere;
 }
 
-static u64 shard_bytes(const struct comm_facts *f, u64 bytes)
+/* A root owns no shard: it sends or receives all data anyway, and nothing twice. */
+static unsigned owners(const struct comm_facts *f, enum operation o)
 {
-	const u64 each = (u64)SHARD_ALIGNMENT * f->n;
+	return has_root(o) && f->n > 1 ? f->n - 1 : f->n;
+}
+
+static u64 shard_bytes(const struct comm_facts *f, enum operation o, u64 bytes)
+{
+	const u64 each = (u64)SHARD_ALIGNMENT * owners(f, o);
 
 	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
 }
 
-/*
- * Shards go to their owners, who reduce them; a shard that only comes from the root is passed on
- * unchanged.
- */
-static void fill_two_steps(const struct comm_facts *f, const struct view *v,
-			   struct collective_shape *s)
+/* A shard that only comes from the root is passed on unchanged; the root has it already. */
+static void pass_on(struct view *v, struct collective_shape *s)
 {
-	const u32 to = v->takers & v->others;
+	v->takers &= ~v->senders;
+	s->type = ELEMENT_UINT8;
+	s->op = REDUCE_SUM;
+	s->keep = (v->takers & v->me) != 0;
+	if (v->senders & v->me)
+		s->copied = v->others | v->me;
+}
 
-	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v->bytes);
-	s->push = v->senders & v->me ? v->others : 0;
-	s->pull = v->senders & v->others;
-	s->own = (v->senders & v->me) != 0;
-	s->tokens = v->others;
-	if (!rows[v->o].reduces) {
-		s->type = ELEMENT_UINT8;
-		s->op = REDUCE_SUM;
-	}
+/*
+ * Shards go to their owners, who reduce them. The root comes last, so that its shard begins where the data ends.
+ */
+static void fill_two_steps(const struct comm_facts *f, struct view v, struct collective_shape *s)
+{
+	u32 to;
+
+	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v.o, v.bytes);
+	if (has_root(v.o))
+		s->first = ((u32)v.call->root + 1) % f->n;
+	if (!rows[v.o].reduces)
+		pass_on(&v, s);
+	else
+		s->own = (v.senders & v.me) != 0;
+	to = v.takers & v.others;
+	s->push = v.senders & v.me ? v.others : 0;
+	s->pull = v.senders & v.others;
+	s->tokens = v.others;
 	if (to)
-		s->push2 = v->everywhere == v->others ? to : v->everywhere;
-	s->pull2 = s->keep ? v->others : 0;
+		s->push2 = v.everywhere == v.others ? to : v.everywhere;
+	s->pull2 = s->keep ? v.others : 0;
 }
 
 static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
@@ -198,7 +216,7 @@ static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v,
 {
 	fill_common(f, me, v, s);
 	if (has_two_steps(a))
-		fill_two_steps(f, v, s);
+		fill_two_steps(f, *v, s);
 	else
 		fill_one_step(v, s);
 }
@@ -319,8 +337,11 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 {
 	return (struct choice_request){.operation = o,
 				       .piece = bytes,
-				       .piece2 = rows[o].two_steps ? shard_bytes(f, bytes) : 0,
-				       .to = rows[o].to_all ? f->n - 1 : 1};
+				       .piece2 = rows[o].two_steps ? shard_bytes(f, o, bytes) : 0,
+				       .crossing = o == OPERATION_BROADCAST && !f->direct
+							   ? 1
+							   : f->n - 1,
+				       .crossing2 = (has_root(o) ? 1 : 2) * (f->n - 1)};
 }
 
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,

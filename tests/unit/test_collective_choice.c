@@ -26,7 +26,8 @@ static struct choice choose_all_reduce(unsigned n, bool direct, uint64_t bytes,
 {
 	const struct choice_request q = {.piece = bytes,
 					 .piece2 = (bytes + 16 * n - 1) / (16 * n) * 16,
-					 .to = n - 1};
+					 .crossing = n - 1,
+					 .crossing2 = 2 * (n - 1)};
 	struct comm_facts f;
 	struct choice p;
 
@@ -122,7 +123,8 @@ static void every_size_has_a_grid(void **state)
 			for (uint64_t bytes = 1; bytes < 4096 * MIB; bytes = bytes * 3 + 1) {
 				const struct choice_request q = {.piece = bytes,
 								 .piece2 = bytes / n + 16,
-								 .to = n - 1};
+								 .crossing = n - 1,
+								 .crossing2 = 2 * (n - 1)};
 				struct comm_facts f;
 				struct choice p;
 
@@ -142,7 +144,7 @@ static void every_size_has_a_grid(void **state)
 /* What runs is the cheapest of the estimates that a user is shown; one that cannot run has none. */
 static void the_cheapest_estimate_is_chosen(void **state)
 {
-	struct choice_request q = {.to = 3};
+	struct choice_request q = {.crossing = 3, .crossing2 = 6};
 	struct choice each[ALGORITHM_N], p;
 	struct comm_facts f;
 
@@ -180,7 +182,8 @@ static struct choice choose_of(const struct comm_facts *f, uint64_t bytes)
 	const struct choice_request q = {.operation = OPERATION_ALL_REDUCE,
 					 .piece = bytes,
 					 .piece2 = (bytes + 63) / 64 * 16,
-					 .to = 3};
+					 .crossing = 3,
+					 .crossing2 = 6};
 	struct choice p;
 
 	choose(f, &q, ALGORITHM_N, &p);
@@ -217,7 +220,10 @@ static void measured_times_are_preferred_to_estimates(void **state)
 /* What was not measured at a size does not compete there; nor does what cannot run, whatever the table says. */
 static void only_what_was_measured_and_can_run_competes(void **state)
 {
-	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE, .piece = 8, .to = 3};
+	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE,
+					   .piece = 8,
+					   .crossing = 3,
+					   .crossing2 = 6};
 	struct comm_facts f;
 	struct choice p;
 
@@ -236,7 +242,8 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	p = choose_of(&f, 8);
 	assert_true(p.measured);
 	choose(&f,
-	       &(const struct choice_request){.operation = OPERATION_REDUCE, .piece = 8, .to = 1},
+	       &(const struct choice_request){
+		       .operation = OPERATION_REDUCE, .piece = 8, .crossing = 3, .crossing2 = 3},
 	       ALGORITHM_N, &p);
 	assert_false(p.measured);
 }

@@ -39,8 +39,8 @@ struct collective_shape {
 	u32 own;          /* not 0: this rank's own input is reduced with what arrives */
 	u32 copied;       /* ranks whose pieces go from this rank's own input to its output */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
-	u32 first;        /* the rank whose piece comes first in both buffers; after the last rank comes rank 0 */
-	u32 number;       /* of the operation, for the report */
+	u32 first; /* the rank whose piece comes first in both buffers; after the last rank comes rank 0 */
+	u32 number; /* of the operation, for the report */
 };
 
 /* Where the piece of a rank is, counted in pieces. */
@@ -126,7 +126,7 @@ struct collective_piped_args {
  * turn, and counters: of chunks that have arrived, and of slots that are free again. An item is divided into chunks of
  * equal size; chunk c is block c % blocks's. Block b meets block b only.
  */
-#define PAIR_SLOTS     4u    /* a block and direction */
+#define PAIR_SLOTS     2u    /* a block and direction */
 #define PAIR_CHUNK_MIN 1024u /* bytes */
 #define PAIR_ITEMS     96u
 
@@ -137,7 +137,7 @@ struct pair_flags {
 	u32 freed; /* chunks that were taken out of its own slots */
 	u32 unused2[7];
 	u64 bytes[PAIR_SLOTS]; /* of the item that the chunk in this slot is of */
-	u64 unused3[4];
+	u64 unused3[8 - PAIR_SLOTS];
 };
 
 /* Of a block and peer, in device memory; kept from launch to launch. */

@@ -58,11 +58,6 @@ struct onehop_options {
 	unsigned limit_ms; /* how long an operation waits for another rank; 0: 30 s */
 	int no_p2p;        /* not 0: all data goes through the host's memory */
 	/*
-	 * Not 0, on all ranks: more blocks and larger slots for sends and receives, with up to 16 MiB. What it gains was not
-	 * measured on GPUs yet.
-	 */
-	int wide_pairs;
-	/*
 	 * The path of a table that `onehop tune` wrote; NULL: times are estimated. All ranks use rank 0's. A table of other
 	 * GPUs is not used (onehop_expect tells). -EINVAL: the file is damaged, and the sentence names the line.
 	 */

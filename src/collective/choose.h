@@ -70,12 +70,6 @@ struct comm_facts {
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
 
-/*
- * More blocks and larger slots for sends and receives, as large as 16 MiB hold. The same kernel and protocol; what it gains was
- * not measured on GPUs yet.
- */
-void comm_facts_widen_pairs(struct comm_facts *f);
-
 /* The data to send. */
 struct choice_request {
 	enum operation operation;

@@ -11,7 +11,6 @@
 struct comm_options {
 	uint64_t limit_us; /* of waiting for another rank */
 	bool no_p2p;
-	bool wide_pairs;       /* comm_facts_widen_pairs, if all ranks have it set */
 	enum algorithm forced; /* ALGORITHM_N: the cheapest */
 	/*
 	 * Used while opening, if it is of these devices; NULL: none. Where ranks are processes, that of rank 0 is used by

@@ -28,7 +28,6 @@ static int options_of(const struct onehop_options *o, struct tuned *table, struc
 
 	*ret = (struct comm_options){.limit_us = 1000ul * ms,
 				     .no_p2p = o && o->no_p2p,
-				     .wide_pairs = o && o->wide_pairs,
 				     .forced = ALGORITHM_N};
 	if (!o || !o->tune_file)
 		return 0;

@@ -57,8 +57,6 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 			threads = s->info[i].threads;
 	}
 	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
-	if (o->wide_pairs)
-		comm_facts_widen_pairs(&x->facts);
 	find_times(x, o);
 	slots_make(&x->facts, &x->slots);
 	return 0;

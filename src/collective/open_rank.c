@@ -12,7 +12,7 @@
 struct card {
 	int32_t result;           /* 0, or the errno with which the rank fails */
 	uint32_t blocks, threads; /* of its device */
-	uint32_t no_p2p, wide_pairs;
+	uint32_t no_p2p;
 	char pci[16];
 	struct memory_export export; /* kind, size: without its descriptor */
 };
@@ -64,25 +64,21 @@ static int check_devices(const struct opening *x)
 static void make_facts(struct opening *x, bool direct)
 {
 	unsigned blocks = ~0u, threads = ~0u;
-	bool wide = true;
 
 	for (int i = 0; i < x->n; i++) {
-		wide &= x->cards[i].wide_pairs != 0;
 		if (x->cards[i].blocks < blocks)
 			blocks = x->cards[i].blocks;
 		if (x->cards[i].threads < threads)
 			threads = x->cards[i].threads;
 	}
 	comm_facts_make((unsigned)x->n, direct, blocks, threads, &x->facts);
-	if (wide)
-		comm_facts_widen_pairs(&x->facts);
 	slots_make(&x->facts, &x->slots);
 }
 
 static struct card own_card(const struct opening *x)
 {
 	const struct device_info *info = x->shared ? x->shared->set->info : NULL;
-	struct card c = {.no_p2p = x->options->no_p2p, .wide_pairs = x->options->wide_pairs};
+	struct card c = {.no_p2p = x->options->no_p2p};
 
 	if (info) {
 		c.blocks = info->blocks;

@@ -3,7 +3,8 @@
  * Collective operations on real GPUs: "collective N check" compares results, "collective N time"
  * measures all-reduce beside NCCL's, "collective N table" every operation in alternating samples,
  * with the ratio of the times and its 95 % interval, "collective N soak OPERATIONS SECONDS" runs
- * random ones and looks for growth of memory, "collective N tune" each algorithm by itself. N GPUs,
+ * random ones and looks for growth of memory, "collective N tune" each algorithm by itself,
+ * "collective N broadcast" (or another operation) that one at more sizes. N GPUs,
  * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
  * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
  * goes through the host's memory. Each line is one result; exit 1: a wrong one.
@@ -29,7 +30,7 @@
 #define MIB      (1ul << 20)
 
 struct rig {
-	bool host, same, no_p2p, wide;
+	bool host, same, no_p2p;
 	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
@@ -67,7 +68,6 @@ static void open_comms(const struct rig *b, uint64_t limit_us, struct onehop_com
 	struct device_request *q = calloc(1, sizeof(*q));
 	const struct comm_options o = {.limit_us = limit_us,
 				       .no_p2p = b->no_p2p,
-				       .wide_pairs = b->wide,
 				       .forced = ALGORITHM_N};
 	struct device_set *set;
 
@@ -977,13 +977,22 @@ static void print_table(struct rig *b)
 	}
 }
 
-/* Sends and receives alone, at every size from 4 KiB on. */
-static void print_pairs(struct rig *b)
+/* Whether the word names an operation. */
+static bool find_operation(const char *word, enum nccl_op *ret)
+{
+	for (int op = 0; op < NCCL_OP_N; op++)
+		if (!strcmp(nccl_op_words[op], word)) {
+			*ret = (enum nccl_op)op;
+			return true;
+		}
+	return false;
+}
+
+/* One operation, in more sizes than in the table. */
+static void print_operation(struct rig *b)
 {
 	open_nccl(b);
-	printf("%u blocks with slots of %u bytes for each pair; columns as those of `table`\n",
-	       b->comms[0]->facts.pair_blocks, b->comms[0]->facts.pair_slot_bytes);
-	timed.op = NCCL_SEND_RECV;
+	printf("columns as those of `table`\n");
 	for (u64 bytes = 4096; bytes <= b->room - 4096; bytes *= 4)
 		time_row(b, bytes);
 }
@@ -999,7 +1008,7 @@ int main(int argc, char **argv)
 	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
 		printf("usage: collective [host|same] N check|time|table|tune [no-p2p] [MiB]\n"
-		       "       collective [host|same] N pairs|wide-pairs [no-p2p] [MiB]\n"
+		       "       collective [host|same] N OPERATION [no-p2p] [MiB]\n"
 		       "       collective [host|same] N soak OPERATIONS SECONDS\n");
 		return 2;
 	}
@@ -1011,7 +1020,6 @@ int main(int argc, char **argv)
 		b.room = strtoul(argv[3 + b.no_p2p], NULL, 10) * MIB + 8192;
 	if (!strcmp(mode, "soak"))
 		b.room = 16 * MIB;
-	b.wide = !strcmp(mode, "wide-pairs");
 	srand(11);
 	open_all(&b);
 	if (!strcmp(mode, "soak")) {
@@ -1028,9 +1036,8 @@ int main(int argc, char **argv)
 		time_all(&b);
 	} else if (!strcmp(mode, "table")) {
 		print_table(&b);
-	} else if (!strcmp(mode, "pairs") || b.wide) {
-		check_pairs(&b);
-		print_pairs(&b);
+	} else if (find_operation(mode, &timed.op)) {
+		print_operation(&b);
 	} else if (!strcmp(mode, "tune")) {
 		tune(&b);
 	}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Collective operations on all GPUs of a machine: checked, then every operation timed next to NCCL's in alternating samples. Under 8
+# Collective operations on all GPUs of a machine: checked, then every operation timed next to NCCL's in alternating samples. Under 9
 # minutes on 1, 2 or 4 GPUs.
 #
 #	tests/gpu/collective.sh FOLDER
@@ -18,6 +18,8 @@ if [ "$gpus" -gt 1 ]; then
 	NCCL_P2P_DISABLE=1 step 70 "$program" "$gpus" table no-p2p 64
 	NCCL_P2P_DISABLE=1 NCCL_BUFFSIZE=1048576 step 70 "$program" "$gpus" table no-p2p 64
 	step 60 "$program" "$gpus" tune
+	step 30 "$program" "$gpus" send-recv 256
+	step 30 "$program" "$gpus" reduce 256
 else
 	step 90 "$program" same 2 check 64
 	step 40 "$program" same 2 check no-p2p 16

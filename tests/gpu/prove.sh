@@ -77,7 +77,7 @@ echo "exit $?"
 onehop check | tail -3
 
 section "test, $gpus GPUs"
-expect 'every pair is right' 0 'pairs? right' onehop test
+expect 'every pair is right' 0 'Correct data over' onehop test
 expect 'the same as JSON' 0 '"schema"|"version"' onehop test --json
 nothing_left 'after a test'
 

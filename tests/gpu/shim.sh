@@ -82,7 +82,7 @@ fi
 # ---- training ----
 
 for kind in ddp fsdp; do
-	torch_run $kind >"$work/without" 2>"$work/err" </dev/null
+	torch_run $kind >"$work/without.$kind" 2>"$work/err" </dev/null
 	result $? "$kind without the shim"
 	for run in 1 2; do
 		with "$mode" torch_run $kind >"$work/with$run" 2>"$work/err$run" </dev/null
@@ -91,7 +91,7 @@ for kind in ddp fsdp; do
 	done
 	check_taken $kind
 	cmp -s "$work/with1" "$work/with2"; result $? "$kind: losses are the same from run to run"
-	"$python" - "$work/without" "$work/with1" <<'PY'
+	"$python" - "$work/without.$kind" "$work/with1" <<'PY'
 import sys
 a, b = ([float.fromhex(l.split()[2]) for l in open(p) if l.startswith("loss")] for p in sys.argv[1:])
 sys.exit(not (len(a) == len(b) == 40 and all(abs(x - y) <= 1e-5 * abs(x) for x, y in zip(a, b))))
@@ -104,7 +104,7 @@ done
 
 with off torch_run ddp >"$work/off" 2>"$work/err" </dev/null
 result $? "ddp with ONEHOP_SHIM=off"
-[ "$(taken)" = 0 ] && cmp -s "$work/off" "$work/without"; result $? "off: nothing is taken over, and losses are NCCL's"
+[ "$(taken)" = 0 ] && cmp -s "$work/off" "$work/without.ddp"; result $? "off: nothing is taken over, and losses are NCCL's"
 
 # Both without NCCL's log, which costs time by itself.
 for pair in 1 2 3 4 5; do

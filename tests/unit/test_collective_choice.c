@@ -6,6 +6,7 @@
 #include "collective/choose.h"
 
 #include "base/array.h"
+#include "collective/slots.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -248,24 +249,67 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	assert_false(p.measured);
 }
 
-/* Of one GPU, or of the host for all. */
-static void wide_pairs_have_their_limit(void **state)
+/* Sends and receives: of one GPU's memory, or of the host's for all. */
+static void slots_of_pairs_have_their_limit(void **state)
 {
 	(void)state;
 	for (unsigned n = 1; n <= COLLECTIVE_RANKS_MAX; n++)
-		for (unsigned way = 0; way < 2; way++) {
-			struct comm_facts f, before;
-			uint64_t bytes;
+		for (unsigned direct = 0; direct < 2; direct++) {
+			struct comm_facts f;
 
-			comm_facts_make(n, way, 132, 1024, &f);
-			before = f;
-			comm_facts_widen_pairs(&f);
-			bytes = (uint64_t)(way ? n : n * n) * f.pair_blocks * PAIR_SLOTS *
-				f.pair_slot_bytes;
-			assert_true(bytes <= 16 * MIB || f.pair_blocks == before.pair_blocks);
-			assert_true(f.pair_slot_bytes >= before.pair_slot_bytes);
-			assert_true(f.pair_blocks >= before.pair_blocks);
+			comm_facts_make(n, direct, 132, 1024, &f);
+			assert_true((uint64_t)(direct ? n - 1 : n * n) * f.pair_blocks *
+					    PAIR_SLOTS * f.pair_slot_bytes <=
+				    (direct ? 16 : 32) * MIB);
+			assert_true(f.pair_blocks >= 4);
 			assert_int_equal(f.pair_slot_bytes % 16, 0);
+		}
+}
+
+/* Everything that a rank allocates on its GPU. */
+static void slots_of_a_gpu_have_their_limit(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= COLLECTIVE_RANKS_MAX; n++) {
+		struct comm_facts f;
+		struct slots s;
+
+		comm_facts_make(n, true, 132, 1024, &f);
+		slots_make(&f, &s);
+		assert_true(s.size <= 64 * MIB);
+	}
+}
+
+/* Two ranks never write to the same place of a third one, and what is written is what is read there. */
+static void rows_of_ranks_are_apart(void **state)
+{
+	(void)state;
+	for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++)
+		for (unsigned area = 0; area < AREA_N; area++) {
+			struct collective_ways ways[COLLECTIVE_RANKS_MAX];
+			u64 seen[COLLECTIVE_RANKS_MAX];
+			struct comm_facts f;
+			struct slots s;
+
+			comm_facts_make(n, true, 132, 1024, &f);
+			slots_make(&f, &s);
+			for (unsigned r = 0; r < n; r++)
+				seen[r] = (r + 1) * s.size;
+			for (unsigned r = 0; r < n; r++)
+				slots_ways(&f, &s, (enum slots_area)area, false, r, seen, &ways[r]);
+			for (unsigned to = 0; to < n; to++)
+				for (unsigned from = 0; from < n; from++) {
+					const u64 at = ways[to].from[from];
+
+					if (from == to)
+						continue;
+					assert_int_equal(ways[from].to[to], at);
+					assert_in_range(at, seen[to] + s.offset[area],
+							seen[to] + s.size - s.row[area]);
+					for (unsigned other = 0; other < from; other++)
+						assert_true(other == to ||
+							    ways[other].to[to] + s.row[area] <= at);
+				}
 		}
 }
 
@@ -278,7 +322,9 @@ int main(void)
 		cmocka_unit_test(the_cheapest_estimate_is_chosen),
 		cmocka_unit_test(measured_times_are_preferred_to_estimates),
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
-		cmocka_unit_test(wide_pairs_have_their_limit),
+		cmocka_unit_test(slots_of_pairs_have_their_limit),
+		cmocka_unit_test(slots_of_a_gpu_have_their_limit),
+		cmocka_unit_test(rows_of_ranks_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -372,9 +372,9 @@ static unsigned char byte_of(int from, int to, unsigned k, size_t i, unsigned ro
 			       (int)round * 29);
 }
 
-static void post_open(struct post *p, int no_p2p, int wide)
+static void post_open(struct post *p, int no_p2p)
 {
-	const struct onehop_options o = {.simulated = 1, .no_p2p = no_p2p, .wide_pairs = wide};
+	const struct onehop_options o = {.simulated = 1, .no_p2p = no_p2p};
 
 	open_all(&p->a, &o);
 	p->room = (size_t)RANKS * MESSAGES_MAX * (BYTES_MAX + 16);
@@ -454,10 +454,10 @@ static void check_mail(const struct post *p, unsigned round)
 static void random_mail(void **state)
 {
 	(void)state;
-	for (int way = 0; way < 4; way++) {
+	for (int way = 0; way < 2; way++) {
 		struct post p;
 
-		post_open(&p, way & 1, way & 2);
+		post_open(&p, way & 1);
 		for (unsigned round = 0; round < 25; round++) {
 			write_mail(&p, round);
 			assert_ok(onehop_group_start());
@@ -501,10 +501,8 @@ static void send_large(const struct onehop_options *o)
 static void large_mail_both_ways(void **state)
 {
 	(void)state;
-	for (int way = 0; way < 4; way++)
-		send_large(&(struct onehop_options){.simulated = 1,
-						    .no_p2p = way & 1,
-						    .wide_pairs = way & 2});
+	for (int way = 0; way < 2; way++)
+		send_large(&(struct onehop_options){.simulated = 1, .no_p2p = way});
 }
 
 /* Round a ring many times, one call after the other, without any wait. */

@@ -58,6 +58,14 @@ static const char style_sheet[] =
 	"details{margin:10px 0}summary{cursor:pointer;color:var(--link)}nav{margin:8px 0 "
 	"16px}nav a{margin-right:1em;white-space:nowrap}\n"
 	"figure{margin:12px 0}figcaption{font-weight:600;margin-bottom:4px}svg{display:block}"
+	/* A drawing shrinks to three quarters of its size, and then scrolls. */
+	".fit{max-width:100%;height:auto}"
+	".fit5{min-width:500px}.fit6{min-width:600px}.fit7{min-width:700px}"
+	".fit8{min-width:800px}.fit9{min-width:900px}.fit10{min-width:1000px}"
+	".fit11{min-width:1100px}.fit12{min-width:1200px}.fit13{min-width:1300px}"
+	".fit14{min-width:1400px}.fit15{min-width:1500px}.fit16{min-width:1600px}"
+	".fit17{min-width:1700px}.fit18{min-width:1800px}.fit19{min-width:1900px}"
+	".fit20{min-width:2000px}"
 	"footer{margin-top:36px;color:var(--dim);font-size:13px}\n"
 	/* Presentation attributes are weaker than any rule, so that the dark page repaints the drawings. */
 	"@media (prefers-color-scheme:dark){.o-t{fill:#e6edf3}.o-s{fill:#9da7b3}.o-bg{fill:#0d1117}"
@@ -75,7 +83,7 @@ static const char style_sheet[] =
 	".card details::details-content,details:has(.card)::details-content{"
 	"content-visibility:visible;display:block;block-size:auto}"
 	"p,figure,tr{break-inside:avoid}h2,h3,summary{break-after:avoid}"
-	".scroll{overflow:visible}.scroll svg{max-width:100%;max-height:235mm;height:auto}"
+	".scroll{overflow:visible}.scroll svg{min-width:0!important;max-width:100%;max-height:235mm;height:auto}"
 	"table{font-size:8pt}th,td{padding:1pt 4pt}@page{size:A4;margin:12mm}}\n"
 	"</style>\n";
 

@@ -19,6 +19,8 @@ enum {
 	TITLE_CHARS = 62, /* of a line: an empty drawing is as wide */
 	TITLE_LINE = 24,
 	LANE_WIDTH = 62,
+	LEAST_PERCENT = 75, /* of its size, at which its text is legible */
+	MOST_LEAST = 20,    /* the last class of the style sheet */
 	BAR_WIDTH = 24,
 	EMPTY_WIDTH = 760
 };
@@ -672,14 +674,23 @@ static void draw_body(const struct drawing *d, struct nvlinks *nv, struct strbuf
 		put_line(out, PAINT_SMALL, 20, d->height, "No GPUs or RDMA devices found.", 64);
 }
 
-/* The size is in pixels, so that text keeps its size however wide the drawing is; what shows it scrolls. */
-static void open_svg(int width, int height, const char *title, struct strbuf *out)
+/*
+ * The size is in pixels, so that text keeps its size however wide the drawing is; what shows it scrolls. In a page that
+ * is not much narrower it shrinks instead, as far as it stays legible.
+ */
+static void open_svg(int width, int height, bool in_page, const char *title, struct strbuf *out)
 {
+	const int least =
+		width * LEAST_PERCENT / 100 / 100; /* in 100 pixels, as the style sheet has it */
+
 	strbuf_printf(out,
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" "
 		      "height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"'DejaVu "
-		      "Sans',Verdana,Arial,sans-serif\" font-size=\"11\">\n<title>",
+		      "Sans',Verdana,Arial,sans-serif\" font-size=\"11\"",
 		      width, height, width, height);
+	if (in_page)
+		strbuf_printf(out, " class=\"fit fit%d\"", least < MOST_LEAST ? least : MOST_LEAST);
+	strbuf_puts(out, ">\n<title>");
 	put_text(out, title, SIZE_MAX);
 	strbuf_printf(out,
 		      "</title>\n<rect class=\"o-bg\" width=\"%d\" height=\"%d\" "
@@ -708,7 +719,7 @@ void topology_draw_svg(const struct topology *t, const struct drawing_request *r
 	height = d.height + list_height(&d, width) + FOOTER;
 	draw_body(&d, &nv, &body);
 	draw_elsewhere(&d, width, d.height + LIST_GAP, &body);
-	open_svg(width, height, title, out);
+	open_svg(width, height, request->in_page, title, out);
 	draw_header(t, title, out);
 	draw_legend(strbuf_str(&body), LEGEND_Y + title_shift(title), out);
 	strbuf_puts(out, strbuf_str(&body));

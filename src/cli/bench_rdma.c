@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop bench rdma: whether NICs reach the memory of GPUs, whether the data is right, and how fast. */
-#include "cli/command.h"
+#include "cli/bench_rdma.h"
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/strbuf.h"
 #include "cli/device_options.h"
-#include "cli/progress.h"
-#include "report/report_perftest.h"
-#include "report/report_rdma.h"
-#include "report/report_rdma_hosts.h"
+#include "rdma/peer.h"
+#include "rdma/perftest.h"
 
-struct bench_rdma_options {
-	struct common_options common;
-	struct rdma_request request;
-	int as;
-};
+#include <errno.h>
 
-#define FORMAT_PERFTEST     "perftest"
-#define FORMAT_PERFTEST_606 "perftest-6.06"
 static const char *const formats[] = {FORMAT_PERFTEST, FORMAT_PERFTEST_606, FORMAT_CSV, NULL};
 static const char *const tools[] = {"perftest", NULL};
 
@@ -82,246 +72,47 @@ static const struct option rdma_table[] = {
 
 /* clang-format on */
 
-/* Whether it is a layout of perftest, and which. */
-static bool perftest_layout(const struct bench_rdma_options *o, enum perftest_release *ret)
+static const struct option_rule rdma_rules[] = {
+	{"list", .not_with = "listen as format json", .why = ": it measures nothing"},
+	{"as", .not_with = "sweep memory-by queues",
+	 .why = ": perftest's programs measure one size, with one queue pair and the memory of hosts"},
+	{"iterations", .needs = "as"},
+	{0},
+};
+
+bool perftest_layout(const struct common_options *o, enum perftest_release *ret)
 {
-	*ret = format_is(&o->common, FORMAT_PERFTEST_606) ? PERFTEST_6_06 : PERFTEST_6_29;
-	return *ret == PERFTEST_6_06 || format_is(&o->common, FORMAT_PERFTEST);
+	*ret = format_is(o, FORMAT_PERFTEST_606) ? PERFTEST_6_06 : PERFTEST_6_29;
+	return *ret == PERFTEST_6_06 || format_is(o, FORMAT_PERFTEST);
 }
 
-static enum exit_code judge(const struct rdma_session *s)
+static int run_what(struct rdma_session *s, struct progress *progress,
+		    const struct bench_rdma_options *o, const char *address)
 {
-	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
-
-	if (n.wrong || n.failed || n.working < n.pairs)
-		return EXIT_FINDING;
-	if (s->stopped)
-		return EXIT_REFUSED;
-	return n.measured ? EXIT_OK : EXIT_NOT_JUDGED;
-}
-
-/* Layouts for programs have no place for it. */
-static void warn_aside(const struct rdma_session *s)
-{
-	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
-
-	devices_tell(&s->devices);
-	if (n.wrong)
-		fail(EXIT_FINDING, "data wrong at the owner in %zu of %zu directions", n.wrong,
-		     n.checked);
-	if (n.working < n.pairs)
-		fail(EXIT_FINDING, "%zu of %zu pairs of NIC and memory do not work",
-		     n.pairs - n.working, n.pairs);
-	if (s->stopped)
-		fail(EXIT_REFUSED, "stopped: the figures are incomplete");
-}
-
-static int print_perftest(const struct rdma_session *s, enum perftest_release layout)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-
-	warn_aside(s);
-	format_perftest(s, layout, &b);
-	return print_text(&b, judge(s));
-}
-
-static int print_report(const struct rdma_session *s, const struct bench_rdma_options *o)
-{
-	struct document *out = new_document(&o->common);
-
-	if (s->o->list)
-		report_rdma_list(out, s);
-	else
-		report_rdma(out, s, o->common.verbose);
-	return show_document(out, &o->common, s->o->list ? EXIT_OK : judge(s));
-}
-
-static int run_session(struct rdma_session *s, struct progress *progress,
-		       const struct bench_rdma_options *o)
-{
-	enum perftest_release layout;
 	int r = rdma_session_look(s);
 
 	if (r < 0)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	if (!s->listing->n)
 		return fail(EXIT_NOT_JUDGED, "libibverbs lists no NIC on this machine");
-	if (s->o->list)
-		return print_report(s, o);
-	progress_begin(progress);
-	r = rdma_session_run(s);
-	progress_end(progress);
-	if (r < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	if (perftest_layout(o, &layout))
-		return print_perftest(s, layout);
-	if (!prints_data(&o->common))
-		return print_report(s, o);
-	warn_aside(s);
-	return print_figures(s->figures, &o->common, judge(s));
+	return o->as ? bench_rdma_perftest(s, progress, &o->common, address)
+	       : o->request.listen || address ? bench_rdma_hosts(s, progress, &o->common, address)
+					      : bench_rdma_host(s, progress, &o->common);
 }
 
-/* ---- two hosts ---- */
-
-static enum exit_code judge_hosts(const struct rdma_hosts *h)
-{
-	struct hosts_counts n = rdma_hosts_count(h);
-
-	if (n.wrong || n.failed || *h->ended || rdma_hosts_has_lonely(h) ||
-	    (n.reached < n.tried && !rdma_hosts_are_rails(h)))
-		return EXIT_FINDING;
-	if (h->s->stopped && !h->whole)
-		return EXIT_REFUSED;
-	return n.tried ? EXIT_OK : EXIT_NOT_JUDGED;
-}
-
-static int print_perftest_hosts(const struct rdma_hosts *h, enum perftest_release layout)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-
-	if (*h->ended)
-		fail(EXIT_FINDING, "%s", h->ended);
-	if (judge_hosts(h) == EXIT_FINDING)
-		fail(EXIT_FINDING,
-		     "something failed or is wrong: see the same run without --format");
-	format_perftest_hosts(h, layout, &b);
-	return print_text(&b, judge_hosts(h));
-}
-
-static int print_hosts(const struct rdma_hosts *h, const struct bench_rdma_options *o)
-{
-	enum perftest_release layout;
-	struct document *out;
-
-	if (perftest_layout(o, &layout))
-		return print_perftest_hosts(h, layout);
-	if (prints_data(&o->common))
-		return print_figures(h->figures, &o->common, judge_hosts(h));
-	out = new_document(&o->common);
-	report_rdma_hosts(out, h, o->common.verbose);
-	return show_document(out, &o->common, judge_hosts(h));
-}
-
-static int listen_for_hosts(struct rdma_hosts *h, const char *at,
-			    const struct bench_rdma_options *o)
-{
-	int code = EXIT_OK;
-
-	if (rdma_hosts_listen(h, at) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	fail(EXIT_OK, "listening on %s; on the other host: onehop bench rdma %s", h->listens_at,
-	     h->listens_at);
-	while (!h->s->stopped && rdma_hosts_serve(h))
-		code = print_hosts(h, o);
-	return code;
-}
-
-static int run_hosts(struct rdma_session *s, struct progress *progress,
-		     const struct bench_rdma_options *o, const char *address)
-{
-	struct rdma_hosts h;
-	int r = rdma_session_look(s);
-
-	if (r < 0)
-		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
-	if (!s->listing->n)
-		return fail(EXIT_NOT_JUDGED, "libibverbs lists no NIC on this machine");
-	progress_begin(progress);
-	rdma_hosts_begin(&h, s);
-	if (s->o->listen)
-		r = listen_for_hosts(&h, address ? address : "127.0.0.1", o);
-	else if (rdma_hosts_run(&h, address) < 0)
-		r = fail(EXIT_REFUSED, "%s", err_msg());
-	else
-		r = print_hosts(&h, o);
-	progress_end(progress);
-	rdma_hosts_done(&h);
-	return r;
-}
-
-/* ---- a host with perftest ---- */
-
-static enum exit_code judge_perftest(const struct rdma_perftest *p)
-{
-	if (p->cell.failure.step != RDMA_STEP_NONE || *p->ended)
-		return EXIT_FINDING;
-	return p->whole ? EXIT_OK : EXIT_REFUSED;
-}
-
-static int print_as_perftest(const struct rdma_perftest *p, enum perftest_release layout)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-	const struct perftest_table t = {
-		.measure = p->measure,
-		.device = p->s->listing->ports[p->port].device,
-		.bytes =
-			rdma_is_latency(p->measure) ? p->job.load.latency_bytes : p->job.load.bytes,
-		.cell = &p->cell,
-	};
-
-	if (p->cell.failure.step != RDMA_STEP_NONE || *p->ended)
-		fail(EXIT_FINDING, "%s", *p->ended ? p->ended : p->cell.failure.text);
-	format_perftest_table(&t, layout, &b);
-	return print_text(&b, judge_perftest(p));
-}
-
-static int print_perftest_run(const struct rdma_perftest *p, const struct bench_rdma_options *o)
-{
-	enum perftest_release layout;
-	struct document *out;
-
-	if (perftest_layout(o, &layout))
-		return print_as_perftest(p, layout);
-	if (prints_data(&o->common))
-		return print_figures(p->figures, &o->common, judge_perftest(p));
-	out = document_new();
-	report_perftest(out, p);
-	return show_document(out, &o->common, judge_perftest(p));
-}
-
-static int serve_perftest(struct rdma_perftest *p, const char *at,
-			  const struct bench_rdma_options *o)
-{
-	if (rdma_perftest_listen(p, at) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	fail(EXIT_OK, "listening on %s; on the other host: %s ADDRESS", p->listens_at,
-	     rdma_perftest_tool(p->measure));
-	return rdma_perftest_serve(p) ? print_perftest_run(p, o) : EXIT_REFUSED;
-}
-
-static int run_perftest(struct rdma_session *s, struct progress *progress,
-			const struct bench_rdma_options *o, const char *address)
-{
-	struct rdma_perftest p;
-	int r = rdma_session_look(s);
-
-	if (r < 0)
-		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
-	r = rdma_perftest_begin(&p, s);
-	progress_begin(progress);
-	if (r < 0)
-		r = fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
-	else if (s->o->listen)
-		r = serve_perftest(&p, address ? address : "127.0.0.1", o);
-	else if (rdma_perftest_run(&p, address) < 0)
-		r = fail(EXIT_REFUSED, "%s", err_msg());
-	else
-		r = print_perftest_run(&p, o);
-	progress_end(progress);
-	rdma_perftest_done(&p);
-	return r;
-}
-
-/* Options that have no meaning between two hosts; NULL: none is there. */
-static const char *meaningless(const struct bench_rdma_options *o)
+/* What the table of rules cannot hold: an address is not an option, and a listener for perftest takes more of them. */
+static int check_place(const struct bench_rdma_options *o, const char *address)
 {
 	bool listener = o->request.listen && !o->as;
 
-	return o->request.list                           ? "--list"
-	       : o->request.sweep && (listener || o->as) ? "--sweep"
-	       : o->request.ways && o->as                ? "--memory-by"
-	       : o->common.format && listener            ? "--format"
-							 : NULL;
+	if (address && o->request.list)
+		return err_set(EINVAL, "--list is for one host, not between two");
+	if (o->as && !o->request.listen && !address)
+		return err_set(EINVAL, "--as needs HOST, or --listen");
+	if (listener && (o->request.sweep || o->common.format))
+		return err_set(EINVAL, "%s is for the host that measures",
+			       o->request.sweep ? "--sweep" : "--format");
+	return 0;
 }
 
 static int run_bench_rdma(const void *options, const char *const *args)
@@ -332,28 +123,12 @@ static int run_bench_rdma(const void *options, const char *const *args)
 	struct rdma_session s;
 	int r;
 
-	bool hosts = o->request.listen || args[0];
-
-	if (hosts && meaningless(o))
-		return fail(EXIT_REFUSED,
-			    o->request.list
-				    ? "%s is for one host, not between two"
-				    : "%s is for the host that measures, with another onehop",
-			    meaningless(o));
-	if (o->as && !hosts)
-		return fail(EXIT_REFUSED, "--as needs HOST, or --listen");
-	if (o->as && o->request.queues > 1)
-		return fail(EXIT_REFUSED, "--as perftest uses one queue pair");
-	if (!o->as && o->request.iterations)
-		return fail(EXIT_REFUSED, "--iterations is for --as perftest");
-	if (o->request.list && (o->common.format || o->common.json))
-		return fail(EXIT_REFUSED, "--list has only its own format");
+	if (check_place(o, args[0]) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
 	if (rdma_session_begin(&s, &o->request, &ear) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
-		r = o->as   ? run_perftest(&s, &progress, o, args[0])
-		    : hosts ? run_hosts(&s, &progress, o, args[0])
-			    : run_session(&s, &progress, o);
+		r = run_what(&s, &progress, o, args[0]);
 	rdma_session_done(&s);
 	return r;
 }
@@ -373,6 +148,7 @@ const struct command command_bench_rdma = {
 		"between them, of host memory and of GPUs, checked by its owner. With --as perftest "
 		"the other host runs a program of perftest instead. Changes nothing.",
 	.options = rdma_table,
+	.rules = rdma_rules,
 	.size = sizeof(struct bench_rdma_options),
 	.max_args = 1,
 	.run = run_bench_rdma,

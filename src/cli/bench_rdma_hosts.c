@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop bench rdma between two hosts. */
+#include "cli/bench_rdma.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "report/report_rdma_hosts.h"
+
+static enum exit_code judge(const struct rdma_hosts *h)
+{
+	struct hosts_counts n = rdma_hosts_count(h);
+
+	if (n.wrong || n.failed || *h->ended || rdma_hosts_has_lonely(h) ||
+	    (n.reached < n.tried && !rdma_hosts_are_rails(h)))
+		return EXIT_FINDING;
+	if (h->s->stopped && !h->whole)
+		return EXIT_REFUSED;
+	return n.tried ? EXIT_OK : EXIT_NOT_JUDGED;
+}
+
+static int print_perftest(const struct rdma_hosts *h, enum perftest_release layout)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (*h->ended)
+		fail(EXIT_FINDING, "%s", h->ended);
+	if (judge(h) == EXIT_FINDING)
+		fail(EXIT_FINDING,
+		     "something failed or is wrong: see the same run without --format");
+	format_perftest_hosts(h, layout, &b);
+	return print_text(&b, judge(h));
+}
+
+static int print_hosts(const struct rdma_hosts *h, const struct common_options *o)
+{
+	enum perftest_release layout;
+	struct document *out;
+
+	if (perftest_layout(o, &layout))
+		return print_perftest(h, layout);
+	if (prints_data(o))
+		return print_figures(h->figures, o, judge(h));
+	out = new_document(o);
+	report_rdma_hosts(out, h, o->verbose);
+	return show_document(out, o, judge(h));
+}
+
+static int listen_for_peers(struct rdma_hosts *h, const char *at, const struct common_options *o)
+{
+	int code = EXIT_OK;
+
+	if (rdma_hosts_listen(h, at) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	fail(EXIT_OK, "listening on %s; on the other host: onehop bench rdma %s", h->listens_at,
+	     h->listens_at);
+	while (!h->s->stopped && rdma_hosts_serve(h))
+		code = print_hosts(h, o);
+	return code;
+}
+
+int bench_rdma_hosts(struct rdma_session *s, struct progress *progress,
+		     const struct common_options *o, const char *address)
+{
+	struct rdma_hosts h;
+	int r;
+
+	progress_begin(progress);
+	rdma_hosts_begin(&h, s);
+	if (s->o->listen)
+		r = listen_for_peers(&h, address ? address : "127.0.0.1", o);
+	else if (rdma_hosts_run(&h, address) < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		r = print_hosts(&h, o);
+	progress_end(progress);
+	rdma_hosts_done(&h);
+	return r;
+}

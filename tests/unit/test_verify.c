@@ -457,7 +457,7 @@ static void assert_kept(const struct figures *f)
 	row = figures_find(again, METRIC_PAIR_VERIFIED, 2, 0, 0);
 	assert_false(figure_is_failure(row));
 	assert_string_equal(row->kind, "");
-	row = figures_find(again, METRIC_ROUND_TRIP, 0, 1, 0);
+	row = figures_find(again, METRIC_ROUND_TRIP_SINGLE, 0, 1, 0);
 	assert_true(row->median > 0 && row->samples > 1);
 	json_decref(json);
 	figures_free(again);

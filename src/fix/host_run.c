@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of the distribution, found in its own folders, never by a shell. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/markup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/host_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -106,6 +109,23 @@ int host_run_program(void *context, const char *const *argv, unsigned deadline_s
 
 #define LAST_LINE_MAX 200
 
+/* Programs go on after a full disk and say something else last. The environment has them speak English. */
+static bool find_full_disk(const char *said, char *ret)
+{
+	static const char *const causes[] = {"No space left on device", "Disk quota exceeded"};
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, said))
+		for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+			if (memmem(line, n, causes[i], strlen(causes[i]))) {
+				snprintf(ret, LAST_LINE_MAX, "%.*s", (int)n, line);
+				text_clean(ret);
+				return true;
+			}
+	return false;
+}
+
 int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output)
 {
@@ -122,6 +142,9 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 		strbuf_add(output, strbuf_str(&own), own.len);
 	if (r < 0 || status == 0)
 		return r;
+	if (find_full_disk(strbuf_str(&own), last))
+		return err_set(EIO, "%s failed with status %d because the disk is full: %s",
+			       argv[0], status, last);
 	text_last_line(strbuf_str(&own), last, sizeof(last));
 	return err_set(EIO, "%s failed with status %d%s%s", argv[0], status, *last ? ": " : "",
 		       last);

@@ -1446,6 +1446,9 @@ static void programs_of_the_host(void **state)
 	const char *const by_path[] = {"/bin/true", NULL};
 	const char *const bad[] = {"sh", "-c", "echo first; echo '  last words '; echo; exit 3",
 				   NULL};
+	const char *const full[] = {
+		"sh", "-c", "echo 'cat: write error: No space left on device'; echo sorry; exit 1",
+		NULL};
 	AUTO_STRBUF struct strbuf b = {0};
 	struct fix_host h;
 
@@ -1459,6 +1462,11 @@ static void programs_of_the_host(void **state)
 	assert_int_equal(host_run(&h, bad, 60, &b), -EIO);
 	assert_string_equal(err_msg(), "sh failed with status 3: last words");
 	assert_string_equal(strbuf_str(&b), "first\n  last words \n\n");
+	/* The cause, whatever came after it. */
+	assert_int_equal(host_run(&h, full, 60, NULL), -EIO);
+	assert_string_equal(
+		err_msg(),
+		"sh failed with status 1 because the disk is full: cat: write error: No space left on device");
 	fix_host_close(&h);
 }
 

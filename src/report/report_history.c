@@ -20,6 +20,16 @@ static bool is_damaged(const struct journal_entry *e)
 	return e->damage && !journal_is_over(e);
 }
 
+/* No step gives a reason: the run ended in the middle of them. */
+static bool was_interrupted(const struct journal_entry *e)
+{
+	bool failed = false;
+
+	for (size_t i = 0; !e->damage && i < e->plan->step_n; i++)
+		failed |= e->errors[i] != NULL;
+	return !e->damage && never_applied(e) && !failed;
+}
+
 const char *fix_history_word(const struct journal_entry *e)
 {
 	if (is_damaged(e))
@@ -216,6 +226,9 @@ void report_history_entry(struct document *out, const struct history_report *r, 
 	document_paragraph(out, STYLE_STRONG, 0, "Fix %u%s%s: %s%s", e->number,
 			   *e->date ? " of " : "", e->date, state_text(e),
 			   state_note(e, r->boot_id));
+	if (was_interrupted(e))
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "It was interrupted, not stopped by a step that failed.");
 	if (e->damage)
 		document_paragraph(out, is_damaged(e) ? STYLE_BAD : STYLE_DIM, 0, "%s.",
 				   e->damaged);

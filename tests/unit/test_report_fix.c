@@ -797,6 +797,26 @@ static void one_fix_is_shown_whole(void **state)
 	plan_free(p);
 }
 
+static void what_was_interrupted_says_so(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	struct journal_entry e = entry_of(p, 4, FIX_UNDONE);
+	const struct history_report r = {.entries = &e, .n = 1, .boot_id = THIS_BOOT};
+	struct document *d = document_new(), *other = document_new();
+	AUTO_FREE char *text = NULL, *failed = NULL;
+
+	(void)state;
+	e.was_applied = false;
+	report_history_entry(d, &r, 0);
+	text = written(d);
+	assert_has(text, "It was interrupted");
+	e.errors[6] = "no space left";
+	report_history_entry(other, &r, 0);
+	failed = written(other);
+	assert_lacks(failed, "interrupted");
+	plan_free(p);
+}
+
 /* ---- the outcome ---- */
 
 static char *outcome_text(const struct fix_outcome *o)
@@ -1026,6 +1046,7 @@ int main(void)
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),
 		cmocka_unit_test(parts_that_differ_are_shown),
+		cmocka_unit_test(what_was_interrupted_says_so),
 		cmocka_unit_test(what_is_foreseen_is_shown),
 		cmocka_unit_test(lost_lines_are_shown),
 		cmocka_unit_test(end_says_how_to_go_on),

@@ -330,6 +330,17 @@ static void add_unseen(struct document *out, const struct plan_report *r, const 
 			s->target);
 }
 
+/* A program's undo is a command, which is shown with the step itself. */
+static void add_undo(struct document *out, const struct step *s)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (s->kind == STEP_TOOL || s->kind == STEP_WORDS)
+		return;
+	step_undo_words(s, &b);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Undo:", "%s", b.text);
+}
+
 /* What differs from an earlier step only in the device is one line, without --verbose. */
 static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
 {
@@ -353,6 +364,8 @@ static void add_step(struct document *out, const struct plan_report *r, size_t i
 	add_reasons(out, STYLE_WARN, "Cost:", r, i, cost_of);
 	if (step_in_force(s))
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "When:", "%s", step_in_force(s));
+	if (r->verbose)
+		add_undo(out, s);
 }
 
 static void add_way_back(struct document *out, const struct plan *p, bool verbose)

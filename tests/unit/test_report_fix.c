@@ -305,6 +305,9 @@ static void long_files_are_cut(void **state)
 	assert_lacks(brief, "+ line 13\n");
 	assert_has(brief, "and 28 more lines (-v shows all)");
 	assert_has(whole, "+ line 40\n");
+	assert_has(whole, "Undo:  restore /etc/nccl.conf\n");
+	assert_has(whole, "Undo:  remove /etc/modprobe.d/onehop.conf\n");
+	assert_lacks(brief, "restore /etc/nccl.conf");
 	plan_free(p);
 }
 

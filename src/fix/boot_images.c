@@ -7,14 +7,12 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/text.h"
+#include "machine/boot_entry.h"
 #include "machine/boot_image.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-
-const char *const boot_image_folders[] = {"boot/EFI/Linux", "efi/EFI/Linux", "boot/efi/EFI/Linux",
-					  NULL};
 
 bool boot_image_is(const char *name)
 {
@@ -66,7 +64,8 @@ int boot_images_read(struct fix_host *h, struct arena *a, struct boot_image **re
 
 	*ret = NULL;
 	*ret_n = 0;
-	for (const char *const *folder = boot_image_folders; r == 0 && *folder; folder++)
-		r = read_folder(h, a, *folder, ret, ret_n);
+	for (size_t i = 0; r == 0 && boot_partitions[i]; i++)
+		r = read_folder(h, a, arena_printf(a, "%s/" BOOT_IMAGE_FOLDER, boot_partitions[i]),
+				ret, ret_n);
 	return r;
 }

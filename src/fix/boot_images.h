@@ -12,8 +12,8 @@ struct boot_image {
 	const char *text; /* its command line, in the form of an entry: "options root=... quiet" */
 };
 
-/* Below the root, where boot menus look for them; NULL-ended. */
-extern const char *const boot_image_folders[];
+/* Of a boot partition, where boot menus look for them. */
+#define BOOT_IMAGE_FOLDER "EFI/Linux"
 bool boot_image_is(const char *name);
 /* Those with a command line, in the arena. 0, or a negative errno with a sentence: one could not be read. */
 int boot_images_read(struct fix_host *h, struct arena *a, struct boot_image **ret, size_t *ret_n);

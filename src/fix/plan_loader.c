@@ -8,6 +8,7 @@
 
 #include "fix/boot_entries.h"
 #include "fix/boot_images.h"
+#include "machine/boot_entry.h"
 
 #include <errno.h>
 #include <string.h>
@@ -438,16 +439,16 @@ static const char *names_of_images(struct planner *p)
 {
 	AUTO_STRBUF struct strbuf all = {0};
 
-	for (const char *const *folder = boot_image_folders; *folder; folder++) {
+	for (size_t i = 0; boot_partitions[i]; i++) {
 		char **names = NULL;
 		size_t n = 0;
 
-		if (source_list(p->s, &names, &n, "%s", *folder) < 0)
+		if (source_list(p->s, &names, &n, "%s/" BOOT_IMAGE_FOLDER, boot_partitions[i]) < 0)
 			continue;
 		for (size_t k = 0; k < n; k++)
 			if (boot_image_is(names[k]))
-				strbuf_printf(&all, "%s/%s/%s", all.len ? ", " : "", *folder,
-					      names[k]);
+				strbuf_printf(&all, "%s/%s/" BOOT_IMAGE_FOLDER "/%s",
+					      all.len ? ", " : "", boot_partitions[i], names[k]);
 		source_free_names(names, n);
 	}
 	return arena_strdup(p->a, strbuf_str(&all));

@@ -8,8 +8,10 @@
  * With P2P larger sizes were faster too, but where NCCL has NVLink multicast it may be faster there.
  */
 static const struct faster rows[] = {
-	{OPERATION_ALL_REDUCE, 2, true, 1u << 20, 0.34, 0.94, "2 H100, NCCL 2.28.9"},
+	{OPERATION_ALL_REDUCE, 2, true, 1u << 20, 0.34, 0.95, "2 H100, NCCL 2.28.9"},
 	{OPERATION_ALL_REDUCE, 2, false, 64u << 20, 0.32, 0.98, "2 H100 without P2P, NCCL 2.28.9"},
+	{OPERATION_ALL_REDUCE, 4, true, 512u << 10, 0.34, 0.77, "4 H100, NCCL 2.28.9"},
+	{OPERATION_ALL_REDUCE, 4, false, 64u << 20, 0.33, 0.94, "4 H100 without P2P, NCCL 2.28.9"},
 };
 
 const struct faster *faster_at(size_t i)

@@ -70,6 +70,11 @@ static void what_is_not(struct rank *r)
 	rig_check(r, rig_run(r, 0, RIG_ALL_GATHER, 1000, 7, 0, 0, false));
 }
 
+static void what_is_not_of_four(struct rank *r)
+{
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 135000, 7, 0, 0, false)); /* 0.51 MiB */
+}
+
 static void groups(struct rank *r)
 {
 	struct rig_use *a, *b, *c;
@@ -319,6 +324,8 @@ static void case_table(void)
 {
 	in_threads(2, what_is_faster, true, "what is faster");
 	in_threads(2, what_is_not, false, "what is not");
+	in_threads(4, what_is_faster, true, "what is faster, 4 ranks");
+	in_threads(4, what_is_not_of_four, false, "what is not, 4 ranks");
 	in_threads(3, what_is_faster, false, "a number of ranks that was not measured");
 }
 

@@ -114,15 +114,39 @@ void fleet_set_fact(struct fleet *f, struct fleet_host *h, const struct fact_row
 		(struct fleet_fact){fleet_key(f, row, slot), numbered_number(&f->words, value)};
 }
 
+/* The place of the key's reading, or the free one where it belongs. */
+static unsigned *reading_place(const struct fleet_host *h, unsigned key)
+{
+	size_t i = key * 2654435761U & (h->reading_table_n - 1);
+
+	while (h->reading_table[i] && h->readings[h->reading_table[i] - 1].key != key)
+		i = (i + 1) & (h->reading_table_n - 1);
+	return &h->reading_table[i];
+}
+
+/* Keeps at least half of the table free. */
+static void grow_readings(struct fleet *f, struct fleet_host *h)
+{
+	if (h->reading_n * 2 < h->reading_table_n)
+		return;
+	h->reading_table_n = h->reading_table_n ? h->reading_table_n * 2 : 64;
+	h->reading_table = arena_alloc(f->arena, h->reading_table_n, sizeof(*h->reading_table));
+	for (size_t i = 0; i < h->reading_n; i++)
+		*reading_place(h, h->readings[i].key) = (unsigned)i + 1;
+}
+
 void fleet_set_reading(struct fleet *f, struct fleet_host *h, struct fleet_reading reading)
 {
-	for (size_t i = 0; i < h->reading_n; i++) {
-		if (h->readings[i].key == reading.key) {
-			h->readings[i] = reading;
-			return;
-		}
+	unsigned *place;
+
+	grow_readings(f, h);
+	place = reading_place(h, reading.key);
+	if (*place) {
+		h->readings[*place - 1] = reading;
+		return;
 	}
 	*ARENA_PUSH(f->arena, h->readings, h->reading_n) = reading;
+	*place = (unsigned)h->reading_n;
 }
 
 void fleet_forget_facts(struct fleet_host *h)

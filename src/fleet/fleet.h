@@ -131,6 +131,8 @@ struct fleet_host {
 	size_t fact_n;
 	struct fleet_reading *readings;
 	size_t reading_n;
+	unsigned *reading_table; /* hash table of their numbers, from 1, by key; a power of two */
+	size_t reading_table_n;
 	struct fleet_failure *failures;
 	size_t failure_n;
 	struct fleet_finding *findings;

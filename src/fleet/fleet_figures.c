@@ -112,25 +112,37 @@ static int compare_samples(const void *a, const void *b)
 	return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* One measurement of different devices: noise is alike. */
-static bool same_metric(const struct figure_key *a, const struct figure_key *b)
+/* By what is measured, whatever the devices. */
+static int compare_metrics(const struct figure_key *x, const struct figure_key *y)
 {
-	return strcmp(a->what, b->what) == 0 && a->bytes == b->bytes &&
-	       strcmp(a->memory, b->memory) == 0;
+	int r = strcmp(x->what, y->what);
+
+	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	return r ? r : strcmp(x->memory, y->memory);
 }
 
+static int compare_measured(const void *a, const void *b)
+{
+	return compare_metrics((*(struct measured *const *)a)->key,
+			       (*(struct measured *const *)b)->key);
+}
+
+/* The noise of one measurement is alike on different devices. */
 static void pool_sigmas(struct measured *m, size_t n)
 {
+	AUTO_FREE struct measured **order = xcalloc(n + 1, sizeof(*order));
 	AUTO_FREE double *v = xcalloc(n + 1, sizeof(*v));
 
-	for (size_t i = 0; i < n; i++) {
-		size_t have = 0;
-
-		for (size_t j = 0; j < n; j++)
-			if (same_metric(m[i].key, m[j].key))
-				v[have++] = m[j].clusters[0].sigma;
-		sort_doubles(v, have);
-		m[i].pooled = median_of_sorted(v, have);
+	for (size_t i = 0; i < n; i++)
+		order[i] = &m[i];
+	if (n)
+		qsort(order, n, sizeof(*order), compare_measured);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && compare_measured(&order[i], &order[end]) == 0; end++)
+			v[end - i] = order[end]->clusters[0].sigma;
+		sort_doubles(v, end - i);
+		for (size_t k = i; k < end; k++)
+			order[k]->pooled = median_of_sorted(v, end - i);
 	}
 }
 
@@ -227,10 +239,8 @@ static int compare_cells(const void *a, const void *b)
 {
 	const struct figure_key *x = ((const struct fleet_cell *)a)->key;
 	const struct figure_key *y = ((const struct fleet_cell *)b)->key;
-	int r = strcmp(x->what, y->what);
+	int r = compare_metrics(x, y);
 
-	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
-	r = r ? r : strcmp(x->memory, y->memory);
 	r = r ? r : x->initiator - y->initiator;
 	r = r ? r : x->target - y->target;
 	r = r ? r : strcmp(x->nic, y->nic);
@@ -245,8 +255,8 @@ static void decompose_host(struct fleet *f, struct fleet_group *g, const struct 
 	if (c->n)
 		qsort(c->items, c->n, sizeof(*c->items), compare_cells);
 	for (size_t i = 0; i < c->n; i += same) {
-		for (same = 1;
-		     i + same < c->n && same_metric(c->items[i].key, c->items[i + same].key);)
+		for (same = 1; i + same < c->n &&
+			       compare_metrics(c->items[i].key, c->items[i + same].key) == 0;)
 			same++;
 		fleet_decompose(f, g, h, &c->items[i], same);
 	}

@@ -253,6 +253,13 @@ void fleet_json(const struct fleet *f, json_t *head)
 struct tables {
 	unsigned *keys, *figures;
 	size_t key_n, figure_n;
+	/* By number of the fact: its value on the host that is read, and on the first host of the group. 0: unknown. */
+	unsigned *values, *first;
+	/* The facts that one of the two has, those of the first host in front. */
+	unsigned *list;
+	size_t list_n, first_n;
+	bool *listed; /* by number: it is in the list */
+	size_t fact_n;
 };
 
 static const char *text_of(const json_t *o, const char *member)
@@ -323,8 +330,7 @@ static unsigned row_key(const json_t *row, const unsigned *keys, size_t n)
 }
 
 /* Sets values[key] of each row; null: unknown. */
-static void read_values(struct fleet *f, const json_t *rows, const struct tables *t,
-			unsigned *values)
+static void read_values(struct fleet *f, const json_t *rows, struct tables *t)
 {
 	const json_t *row;
 	size_t i;
@@ -333,8 +339,12 @@ static void read_values(struct fleet *f, const json_t *rows, const struct tables
 		unsigned key = row_key(row, t->keys, t->key_n);
 		const char *value = json_string_value(json_array_get(row, 1));
 
-		if (key)
-			values[key] = value ? numbered_number(&f->words, value) : 0;
+		if (!key)
+			continue;
+		if (!t->listed[key])
+			t->list[t->list_n++] = key;
+		t->listed[key] = true;
+		t->values[key] = value ? numbered_number(&f->words, value) : 0;
 	}
 }
 
@@ -387,42 +397,78 @@ static void read_lists(struct fleet *f, struct fleet_host *h, const json_t *o)
 	}
 }
 
-/* `first`: the facts of the group's first host, by number. */
-static void read_host(struct fleet *f, const json_t *o, const char *signature,
-		      const unsigned *first, const struct tables *t)
+/* Back to what the first host of the group has, of which the keys that are listed first are. */
+static void forget_differences(struct tables *t, const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		unsigned key = row_key(row, t->keys, t->key_n);
+
+		t->values[key] = t->first[key];
+	}
+	while (t->list_n > t->first_n)
+		t->listed[t->list[--t->list_n]] = false;
+}
+
+/* `first` of the tables: the facts of the group's first host, by number. */
+static void read_host(struct fleet *f, const json_t *o, const char *signature, struct tables *t)
 {
 	struct fleet_host *h = fleet_host(f, text_of(o, "name"));
-	AUTO_FREE unsigned *values = xcalloc(f->key_n + 1, sizeof(*values));
+	const json_t *differs = json_object_get(o, "differs");
 	const json_t *root = json_object_get(o, "root");
 	json_int_t families = json_integer_value(json_object_get(o, "lists"));
 
-	memcpy(values, first, (f->key_n + 1) * sizeof(*values));
-	read_values(f, json_object_get(o, "differs"), t, values);
+	read_values(f, differs, t);
 	fleet_forget_facts(h);
 	h->documents += (size_t)json_integer_value(json_object_get(o, "documents"));
 	h->checked |= json_is_true(json_object_get(o, "checked"));
 	h->families = (unsigned)families & (FAMILY_WORDS | FAMILY_NCCL);
 	h->root = json_is_boolean(root) ? json_is_true(root) : -1;
 	h->signature = signature;
-	for (unsigned k = 1; k <= f->key_n; k++)
-		if (values[k])
+	for (size_t i = 0; i < t->list_n; i++)
+		if (t->values[t->list[i]])
 			*ARENA_PUSH(f->arena, h->facts, h->fact_n) =
-				(struct fleet_fact){k, values[k]};
+				(struct fleet_fact){t->list[i], t->values[t->list[i]]};
+	forget_differences(t, differs);
 	read_readings(f, h, json_object_get(o, "figures"), t);
 	read_lists(f, h, o);
 }
 
-static void read_group(struct fleet *f, const json_t *g, const struct tables *t)
+/* A fleet of ten thousand hosts has a tenth of it. Each host repeats the facts of the first. */
+enum { MOST_FACTS = 1 << 26 };
+
+static int read_group(struct fleet *f, const json_t *g, struct tables *t)
 {
-	AUTO_FREE unsigned *first = xcalloc(f->key_n + 1, sizeof(*first));
 	const json_t *hosts = json_object_get(g, "hosts"), *o;
 	const char *signature = keep(f, text_of(g, "hardware"));
 	size_t i;
 
-	read_values(f, json_object_get(g, "first_host"), t, first);
+	memset(t->values, 0, (f->key_n + 1) * sizeof(*t->values));
+	memset(t->listed, 0, (f->key_n + 1) * sizeof(*t->listed));
+	t->list_n = 0;
+	read_values(f, json_object_get(g, "first_host"), t);
+	memcpy(t->first, t->values, (f->key_n + 1) * sizeof(*t->first));
+	t->first_n = t->list_n;
+	t->fact_n += t->first_n * json_array_size(hosts);
+	if (t->fact_n > MOST_FACTS)
+		return err_set(EFBIG, "has more than %d facts of its hosts, more than a fleet has",
+			       MOST_FACTS);
 	json_array_foreach (hosts, i, o)
 		if (*text_of(o, "name"))
-			read_host(f, o, signature, first, t);
+			read_host(f, o, signature, t);
+	return 0;
+}
+
+static void tables_free(struct tables *t)
+{
+	free(t->keys);
+	free(t->figures);
+	free(t->values);
+	free(t->first);
+	free(t->list);
+	free(t->listed);
 }
 
 int fleet_add_fleet(struct fleet *f, const json_t *fleet)
@@ -430,15 +476,19 @@ int fleet_add_fleet(struct fleet *f, const json_t *fleet)
 	const json_t *groups = json_object_get(fleet, "groups"), *g;
 	struct tables t = {0};
 	size_t i;
+	int r = 0;
 
 	if (!json_is_array(groups) || !json_is_array(json_object_get(fleet, "facts")))
 		return err_set(EINVAL,
 			       "not a whole result of onehop fleet --json: it has no groups");
 	read_keys(f, json_object_get(fleet, "facts"), &t);
 	read_figure_keys(f, json_object_get(fleet, "figures"), &t);
+	t.values = xcalloc(f->key_n + 1, sizeof(*t.values));
+	t.first = xcalloc(f->key_n + 1, sizeof(*t.first));
+	t.list = xcalloc(f->key_n + 1, sizeof(*t.list));
+	t.listed = xcalloc(f->key_n + 1, sizeof(*t.listed));
 	json_array_foreach (groups, i, g)
-		read_group(f, g, &t);
-	free(t.keys);
-	free(t.figures);
-	return 0;
+		r = r < 0 ? r : read_group(f, g, &t);
+	tables_free(&t);
+	return r;
 }

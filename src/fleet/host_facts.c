@@ -23,7 +23,38 @@ struct reader {
 	struct fleet *fleet;
 	struct fleet_host *host;
 	const json_t *machine, *origins;
+	struct arena *scratch;
+	struct numbered addresses; /* of its functions */
+	const json_t **functions;  /* by the number of the address, from 1; the first of each */
+	size_t function_n;
+	struct numbered placed; /* addresses that have a slot */
+	struct numbered words;  /* names of kernel parameters */
+	size_t *word_facts;     /* by the number of the name, from 1: its fact of the host */
+	size_t word_n;
 };
+
+static void begin_reading(struct reader *r)
+{
+	const json_t *f;
+	size_t i;
+
+	r->scratch = arena_new();
+	r->addresses.arena = r->placed.arena = r->words.arena = r->scratch;
+	json_array_foreach (json_object_get(r->machine, "pci"), i, f) {
+		const char *address = json_string_value(json_object_get(f, "address"));
+
+		if (address && numbered_number(&r->addresses, address) > r->function_n)
+			*ARENA_PUSH(r->scratch, r->functions, r->function_n) = f;
+	}
+}
+
+static void end_reading(struct reader *r)
+{
+	numbered_done(&r->addresses);
+	numbered_done(&r->placed);
+	numbered_done(&r->words);
+	arena_free(r->scratch);
+}
 
 /* ---- values ---- */
 
@@ -107,25 +138,14 @@ static void add_slot(struct reader *r, const char *slot, const char *address)
 
 	s->slot = numbered_text(&r->fleet->words, numbered_number(&r->fleet->words, slot));
 	s->address = numbered_text(&r->fleet->words, numbered_number(&r->fleet->words, address));
-}
-
-static bool has_address(const struct fleet_host *h, const char *address)
-{
-	for (size_t i = 0; i < h->slot_n; i++)
-		if (strcmp(h->slots[i].address, address) == 0)
-			return true;
-	return false;
+	numbered_number(&r->placed, address);
 }
 
 static const json_t *function_at(const struct reader *r, const char *address)
 {
-	const json_t *functions = json_object_get(r->machine, "pci"), *function;
-	size_t i;
+	const unsigned number = numbered_find(&r->addresses, address);
 
-	json_array_foreach (functions, i, function)
-		if (strcmp(text_of(function, "address"), address) == 0)
-			return function;
-	return NULL;
+	return number ? r->functions[number - 1] : NULL;
 }
 
 /* The function of a device and the bridges above it: "GPU3", "1 above GPU3". A bridge above several is the first's. */
@@ -134,7 +154,7 @@ static void take_ports(struct reader *r, const char *device, const char *address
 	char slot[SLOT_SIZE];
 	const json_t *f;
 
-	for (int level = 0; level < MOST_LEVELS && *address && !has_address(r->host, address);
+	for (int level = 0; level < MOST_LEVELS && *address && !numbered_find(&r->placed, address);
 	     level++) {
 		f = function_at(r, address);
 		if (!f)
@@ -200,22 +220,26 @@ static bool is_own_word(const char *name)
 	return false;
 }
 
-/* Of a parameter that is given several times, all values. */
+/* Of a parameter that is given several times, all values, within reason. */
 static void add_word(struct reader *r, const char *name, const char *value)
 {
-	unsigned key = fleet_key(r->fleet, &fact_row_word, name);
+	enum { MOST_OF_VALUE = 4096 };
+	const unsigned number = numbered_number(&r->words, name);
+	AUTO_FREE char *both = NULL;
+	struct fleet_fact *f;
+	const char *first;
 
-	for (size_t i = 0; i < r->host->fact_n; i++) {
-		struct fleet_fact *f = &r->host->facts[i];
-		AUTO_FREE char *both = NULL;
-
-		if (f->key != key)
-			continue;
-		both = xprintf("%s %s", numbered_text(&r->fleet->words, f->value), value);
-		f->value = numbered_number(&r->fleet->words, both);
+	if (number > r->word_n) {
+		*ARENA_PUSH(r->scratch, r->word_facts, r->word_n) = r->host->fact_n;
+		fleet_set_fact(r->fleet, r->host, &fact_row_word, name, value);
 		return;
 	}
-	fleet_set_fact(r->fleet, r->host, &fact_row_word, name, value);
+	f = &r->host->facts[r->word_facts[number - 1]];
+	first = numbered_text(&r->fleet->words, f->value);
+	if (strlen(first) + strlen(value) >= MOST_OF_VALUE)
+		return;
+	both = xprintf("%s %s", first, value);
+	f->value = numbered_number(&r->fleet->words, both);
 }
 
 static void take_words(struct reader *r, const char *cmdline)
@@ -387,6 +411,7 @@ int fleet_add_check(struct fleet *f, const char *host, const json_t *check)
 	if (!json_is_object(r.machine) || !json_is_array(r.origins))
 		return err_set(EINVAL, "not a whole result of onehop check --json: it has no "
 				       "machine");
+	begin_reading(&r);
 	r.host = fleet_host(f, host);
 	r.host->documents++;
 	r.host->checked = true;
@@ -406,6 +431,7 @@ int fleet_add_check(struct fleet *f, const char *host, const json_t *check)
 	take_rules(&r, json_object_get(check, "rules"));
 	take_findings(&r, json_object_get(check, "findings"));
 	set_signature(&r);
+	end_reading(&r);
 	return 0;
 }
 

@@ -183,12 +183,19 @@ enum figure_cause {
 	CAUSE_N
 };
 
+/* One measurement of those that are low together; of several pairs, the medians. */
+struct fleet_slow_figure {
+	const char *what; /* name of the metric */
+	double change, value, usual;
+	const char *unit;
+};
+
 struct fleet_slow {
 	enum figure_cause cause;
 	const char *host;
-	int a, b;           /* GPUs; -1: none */
-	const char **whats; /* names of metrics */
-	size_t what_n;
+	int a, b; /* GPUs; -1: none */
+	struct fleet_slow_figure *figures;
+	size_t figure_n;
 	double change;       /* the worst of them: -0.08 is 8 % worse than the others */
 	double value, usual; /* of the worst single figure; 0: none */
 	const char *unit;

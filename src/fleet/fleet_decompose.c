@@ -110,23 +110,70 @@ static const char *name_of(struct table *t, const struct figure_key *k)
 	return *k->nic ? arena_printf(t->fleet->arena, "%s by %s", k->what, k->nic) : k->what;
 }
 
-/* `cell`: the single figure that it is about; NULL: several. */
-static void add_slow(struct table *t, enum figure_cause cause, int a, int b, double change,
-		     const struct fleet_cell *cell)
+static struct fleet_slow_figure *figure_of(struct table *t, struct fleet_slow *s, const char *what)
+{
+	struct fleet_slow_figure *f;
+
+	for (size_t i = 0; i < s->figure_n; i++)
+		if (strcmp(s->figures[i].what, what) == 0)
+			return &s->figures[i];
+	f = ARENA_PUSH(t->fleet->arena, s->figures, s->figure_n);
+	*f = (struct fleet_slow_figure){.what = what, .unit = t->cells[0].key->unit};
+	return f;
+}
+
+static struct fleet_slow *add_slow(struct table *t, enum figure_cause cause, int a, int b,
+				   const struct fleet_slow_figure *figure)
 {
 	struct fleet_slow *s = slow_of(t, cause, a, b);
-	const char *what = cell ? name_of(t, cell->key) : t->cells[0].key->what;
-	bool have = false;
+	struct fleet_slow_figure *f = figure_of(t, s, figure->what);
 
-	for (size_t i = 0; i < s->what_n; i++)
-		have |= strcmp(s->whats[i], what) == 0;
-	if (!have)
-		*ARENA_PUSH(t->fleet->arena, s->whats, s->what_n) = what;
 	s->others = t->cells[0].others;
+	if (figure->change < f->change) {
+		f->change = figure->change;
+		f->value = figure->value;
+		f->usual = figure->usual;
+	}
+	return s;
+}
+
+/* A single figure. */
+static void add_slow_cell(struct table *t, enum figure_cause cause, int a, int b,
+			  const struct fleet_cell *c)
+{
+	const struct fleet_slow_figure figure = {name_of(t, c->key), c->change, c->value, c->usual,
+						 c->key->unit};
+	struct fleet_slow *s = add_slow(t, cause, a, b, &figure);
+
+	if (c->change < s->change) {
+		s->change = c->change;
+		s->value = c->value;
+		s->usual = c->usual;
+		s->unit = c->key->unit;
+	}
+}
+
+/* The figures that belong to a part: their medians. */
+static void add_slow_part(struct table *t, enum figure_cause cause, part belongs, int gpu,
+			  double change)
+{
+	AUTO_FREE double *values = xcalloc(t->n, sizeof(*values));
+	AUTO_FREE double *usuals = xcalloc(t->n, sizeof(*usuals));
+	struct fleet_slow_figure figure = {.what = t->cells[0].key->what, .change = change};
+	struct fleet_slow *s;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (belongs(t->cells[i].key, gpu)) {
+			values[n] = t->cells[i].value;
+			usuals[n++] = t->cells[i].usual;
+		}
+	figure.value = upper_median(values, n);
+	figure.usual = upper_median(usuals, n);
+	s = add_slow(t, cause, gpu, -1, &figure);
 	if (change < s->change) {
 		s->change = change;
-		s->value = cell ? cell->value : 0;
-		s->usual = cell ? cell->usual : 0;
+		s->value = s->usual = 0;
 		s->unit = t->cells[0].key->unit;
 	}
 }
@@ -138,7 +185,7 @@ static void explain_host(struct table *t)
 	double e = t->n > PART_LEAST ? effect(t, part_all, -1) : 0;
 
 	if (e < 0) {
-		add_slow(t, CAUSE_HOST, -1, -1, e, NULL);
+		add_slow_part(t, CAUSE_HOST, part_all, -1, e);
 		take_out(t, part_all, -1, e);
 	}
 }
@@ -173,7 +220,7 @@ static void explain_gpus(struct table *t)
 			double e = effect(t, gpu_parts[i].belongs, gpu);
 
 			if (e < 0) {
-				add_slow(t, gpu_parts[i].cause, gpu, -1, e, NULL);
+				add_slow_part(t, gpu_parts[i].cause, gpu_parts[i].belongs, gpu, e);
 				take_out(t, gpu_parts[i].belongs, gpu, e);
 			}
 		}
@@ -201,13 +248,13 @@ static void explain_cell(struct table *t, const struct fleet_cell *c)
 	const struct fleet_cell *reverse = a >= 0 && b >= 0 ? reverse_of(t, c) : NULL;
 
 	if (a < 0 && b < 0)
-		add_slow(t, CAUSE_HOST, -1, -1, c->change, c);
+		add_slow_cell(t, CAUSE_HOST, -1, -1, c);
 	else if (a < 0 || b < 0)
-		add_slow(t, CAUSE_GPU, a < 0 ? b : a, -1, c->change, c);
+		add_slow_cell(t, CAUSE_GPU, a < 0 ? b : a, -1, c);
 	else if (reverse && is_low(reverse))
-		add_slow(t, CAUSE_PAIR, a < b ? a : b, a < b ? b : a, c->change, c);
+		add_slow_cell(t, CAUSE_PAIR, a < b ? a : b, a < b ? b : a, c);
 	else
-		add_slow(t, CAUSE_WAY, a, b, c->change, c);
+		add_slow_cell(t, CAUSE_WAY, a, b, c);
 }
 
 void fleet_decompose(struct fleet *f, struct fleet_group *g, const struct fleet_host *h,

@@ -312,7 +312,8 @@ static void add_failures(struct fleet *f, struct fleet_group *g, const struct fl
 					 .b = x->target,
 					 .unit = "",
 					 .kind = x->kind};
-		*ARENA_PUSH(f->arena, s->whats, s->what_n) = x->what;
+		*ARENA_PUSH(f->arena, s->figures, s->figure_n) =
+			(struct fleet_slow_figure){.what = x->what, .unit = ""};
 	}
 }
 

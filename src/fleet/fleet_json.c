@@ -176,13 +176,16 @@ static json_t *split_json(const struct fleet_split *s)
 
 static json_t *slow_json(const struct fleet_slow *s)
 {
+	json_t *whats = json_array();
+
+	for (size_t i = 0; i < s->figure_n; i++)
+		json_array_append_new(whats, json_string(s->figures[i].what));
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:I, s:o}", "host", s->host,
 			 "cause", cause_words[s->cause], "gpu", gpu_json(s->a), "peer",
-			 gpu_json(s->b), "figures", names_json(s->whats, s->what_n), "change",
-			 s->change, "value", s->value > 0 ? json_real(s->value) : json_null(),
-			 "usual", s->usual > 0 ? json_real(s->usual) : json_null(), "unit",
-			 or_null(s->unit), "others", (json_int_t)s->others, "kind",
-			 or_null(s->kind));
+			 gpu_json(s->b), "figures", whats, "change", s->change, "value",
+			 s->value > 0 ? json_real(s->value) : json_null(), "usual",
+			 s->usual > 0 ? json_real(s->usual) : json_null(), "unit", or_null(s->unit),
+			 "others", (json_int_t)s->others, "kind", or_null(s->kind));
 }
 
 static json_t *figure_split_json(const struct fleet_figure_split *s)

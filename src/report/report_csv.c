@@ -217,19 +217,20 @@ static char *pair_text(int a, int b)
 static void put_slow(struct csv *c, const struct fleet_group *g, const struct fleet_slow *s)
 {
 	AUTO_FREE char *pair = pair_text(s->a, s->b);
-	AUTO_FREE char *value = s->value > 0 ? xprintf("%.9g %s", s->value, s->unit) : NULL;
-	AUTO_FREE char *usual = s->value > 0 ? xprintf("%.9g %s", s->usual, s->unit) : NULL;
 	bool failed = s->cause == CAUSE_FAILED;
 
-	for (size_t i = 0; i < s->what_n; i++) {
+	for (size_t i = 0; i < s->figure_n; i++) {
+		const struct fleet_slow_figure *f = &s->figures[i];
+		AUTO_FREE char *value = f->value > 0 ? xprintf("%.9g %s", f->value, f->unit) : NULL;
+		AUTO_FREE char *usual = f->value > 0 ? xprintf("%.9g %s", f->usual, f->unit) : NULL;
 		const struct fleet_row row = {
 			.kind = failed ? "failed" : "slow",
 			.host = s->host,
-			.what = s->whats[i],
+			.what = f->what,
 			.slot = pair,
 			.value = failed ? s->kind : value,
 			.usual = usual,
-			.change = failed ? NAN : s->change,
+			.change = failed ? NAN : f->change,
 			.others = s->others,
 		};
 

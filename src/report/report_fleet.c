@@ -141,8 +141,8 @@ static void write_split(struct writer *w, const struct fleet_split *s)
 
 static void add_metrics(struct strbuf *b, const struct fleet_slow *s)
 {
-	for (size_t i = 0; i < s->what_n; i++)
-		strbuf_printf(b, "%s%s", i ? ", " : "", s->whats[i]);
+	for (size_t i = 0; i < s->figure_n; i++)
+		strbuf_printf(b, "%s%s", i ? ", " : "", s->figures[i].what);
 }
 
 /* The part, and what the pattern means. */
@@ -337,6 +337,62 @@ static void write_group(struct writer *w, const struct fleet_group *g, size_t nu
 	document_blank(w->out);
 }
 
+/* Of "8 x NVIDIA H200, ...": the number, and the rest up to the comma. False: it is something else. */
+static bool counted(const char *s, unsigned *ret_n, const char **ret_name, size_t *ret_length)
+{
+	int at = 0;
+
+	if (sscanf(s, "%6u x %n", ret_n, &at) != 1 || !at)
+		return false;
+	*ret_name = s + at;
+	*ret_length = strcspn(*ret_name, ",");
+	return true;
+}
+
+/*
+ * "1 NVIDIA H200 is missing (7; 15 others have 8)", of two signatures that differ in the number of one device.
+ * False: they differ in something else.
+ */
+static bool put_device_difference(struct strbuf *b, const char *own, const char *like,
+				  size_t others)
+{
+	size_t same = 0;
+	const char *name, *usual_name;
+	size_t length, usual_length;
+	unsigned n, usual;
+
+	for (size_t i = 0; own[i] && own[i] == like[i]; i++)
+		if (own[i] == ',' && own[i + 1] == ' ')
+			same = i + 2;
+	own += same;
+	like += same;
+	if (!counted(own, &n, &name, &length) ||
+	    !counted(like, &usual, &usual_name, &usual_length) || n == usual ||
+	    strcmp(name, usual_name) != 0)
+		return false;
+	if (n < usual)
+		strbuf_printf(b, "%u %.*s %s missing", usual - n, (int)length, name,
+			      usual - n > 1 ? "are" : "is");
+	else
+		strbuf_printf(b, "%u %.*s too many", n - usual, (int)length, name);
+	strbuf_printf(b, " (%u; %zu %s %u)", n, others, others > 1 ? "others have" : "other has",
+		      usual);
+	return true;
+}
+
+static void write_like(struct writer *w, const struct fleet_group *g, const char *hosts)
+{
+	AUTO_STRBUF struct strbuf difference = {0};
+
+	if (put_device_difference(&difference, g->signature, g->like, g->like_n))
+		document_paragraph(w->out, STYLE_BAD, w->indent, "%s: %s", hosts,
+				   strbuf_str(&difference));
+	else
+		document_paragraph(w->out, STYLE_BAD, w->indent,
+				   "%s: the number of devices differs; %zu others have %s", hosts,
+				   g->like_n, g->like);
+}
+
 /* One of a list, because such groups are many where each host is its own. */
 static void write_small_group(struct writer *w, const struct fleet_group *g)
 {
@@ -345,9 +401,7 @@ static void write_small_group(struct writer *w, const struct fleet_group *g)
 	document_paragraph(w->out, STYLE_PLAIN, w->indent, "%s: %s", hosts, g->signature);
 	w->indent += 2;
 	if (g->like)
-		document_paragraph(w->out, STYLE_BAD, w->indent,
-				   "%s: the number of devices differs; %zu others have %s", hosts,
-				   g->like_n, g->like);
+		write_like(w, g, hosts);
 	write_differences(w, g);
 	w->indent -= 2;
 }

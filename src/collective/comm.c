@@ -206,8 +206,9 @@ static const char *describe(const struct onehop_comm *c, u32 number, char *buf, 
 		snprintf(buf, size, "%u", number);
 	else
 		snprintf(buf, size, "%u (%s)", number,
-			 what == COMM_PAIRS ? "send and recv"
-					    : operation_word((enum operation)what));
+			 what == COMM_PAIRS     ? "send and recv"
+			 : what == COMM_BARRIER ? "barrier"
+						: operation_word((enum operation)what));
 	return buf;
 }
 
@@ -436,7 +437,12 @@ int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us)
 
 	while ((r = wait_once(c, native, WAIT_SLICE_US)) == -ETIMEDOUT && clock_us() < end)
 		sched_yield();
-	return r;
+	if (r != -ETIMEDOUT)
+		return r;
+	r = comm_check(c);
+	return r < 0 ? r
+		     : err_set(ETIMEDOUT, "rank %u: the stream was still busy after %.3g s", c->me,
+			       (double)limit_us / 1e6);
 }
 
 int comm_alloc(struct onehop_comm *c, uint64_t size, void **ret)

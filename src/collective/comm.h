@@ -45,6 +45,7 @@ struct comm_ways {
 #define COMM_STREAMS 16
 #define COMM_RECENT  64
 #define COMM_PAIRS   OPERATION_N /* sends and receives */
+#define COMM_BARRIER (OPERATION_N + 1)
 #define COMM_RANGES  8
 
 struct onehop_comm {
@@ -73,7 +74,7 @@ struct onehop_comm {
 	} ranges[COMM_RANGES];
 	unsigned ranges_n;
 	u32 number; /* operations enqueued so far */
-	/* What they were: an operation's number, or COMM_PAIRS. In a ring. */
+	/* What they were: an operation's number, or one of the above. In a ring. */
 	unsigned char recent[COMM_RECENT];
 	enum algorithm last; /* chosen last */
 };
@@ -112,7 +113,7 @@ int comm_launch(struct onehop_comm *c, void *native, const struct launch *l,
 		const struct comm_shown *shown);
 /* -EINVAL: its device cannot use that memory of the caller's. */
 int comm_usable(struct onehop_comm *c, u64 address);
-/* What was enqueued: an operation, or COMM_PAIRS. */
+/* What was enqueued: an operation, or COMM_PAIRS or COMM_BARRIER. */
 void comm_count(struct onehop_comm *c, unsigned what);
 /* Until all is done that was enqueued there, at most limit_us. */
 int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us);

@@ -156,8 +156,14 @@ int onehop_all_to_all(struct onehop_comm *comm, const void *in, void *out, size_
 
 int onehop_barrier(struct onehop_comm *comm, void *stream)
 {
-	return enqueue(comm, OPERATION_ALL_REDUCE, NULL, NULL, 0, ONEHOP_UINT8, ONEHOP_SUM, 0,
-		       stream);
+	const struct group_call call = {.comm = comm,
+					.o = OPERATION_ALL_REDUCE,
+					.call = {.type = ELEMENT_UINT8,
+						 .op = REDUCE_SUM,
+						 .barrier = true,
+						 .stream = stream}};
+
+	return comm_group_add(&call);
 }
 
 /* ---- pairs and groups ---- */

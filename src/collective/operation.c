@@ -71,12 +71,15 @@ static bool has_root(enum operation o)
 	return !rows[o].from_all || !rows[o].to_all;
 }
 
+#define BARRIER (1u << 15)
+
 /* What a rank passes without need does not count. */
 static struct agree_call tell(enum operation o, const struct operation_call *call)
 {
 	const u32 op = rows[o].reduces ? call->op : 0, root = has_root(o) ? (u32)call->root : 0;
 
-	return (struct agree_call){1u << 31 | o | call->type << 8 | op << 16 | root << 24,
+	return (struct agree_call){1u << 31 | o | call->type << 8 | (call->barrier ? BARRIER : 0) |
+					   op << 16 | root << 24,
 				   call->count};
 }
 
@@ -102,12 +105,14 @@ static const char *const reduction_words[REDUCE_OP_N] = {
 
 const char *operation_text(const struct agree_call *call, char *buf, size_t size)
 {
-	const u32 o = call->what & 0xff, type = call->what >> 8 & 0xff,
+	const u32 o = call->what & 0xff, type = call->what >> 8 & 0x7f,
 		  op = call->what >> 16 & 0xff;
 	int at;
 
 	if (o >= OPERATION_N || type >= ELEMENT_TYPE_N || op >= REDUCE_OP_N)
 		return "unknown"; /* another process wrote it */
+	if (call->what & BARRIER)
+		return "barrier";
 	at = snprintf(buf, size, "%s(%lu %s", rows[o].name, call->count, type_words[type]);
 	if (rows[o].reduces)
 		at += snprintf(buf + at, size - (size_t)at, ", %s", reduction_words[op]);
@@ -376,7 +381,7 @@ static int enqueue(struct onehop_comm *c, const struct view *v)
 	if (r < 0)
 		return r;
 	c->last = p.algorithm;
-	comm_count(c, v->o);
+	comm_count(c, v->call->barrier ? COMM_BARRIER : (unsigned)v->o);
 	return 0;
 }
 

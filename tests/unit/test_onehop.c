@@ -197,6 +197,26 @@ static void a_table_that_cannot_be_used(void **state)
 	expect_error(onehop_open_all(RANKS, NULL, &o, comms), -ENOENT, f.path);
 }
 
+static void a_barrier_is_called_so(void **state)
+{
+	const struct onehop_options o = {.simulated = 1, .limit_ms = 300};
+	struct all a;
+
+	(void)state;
+	open_all(&a, &o);
+	assert_ok(onehop_barrier(a.comms[0], NULL));
+	expect_error(onehop_wait(a.comms[0], NULL), -ETIMEDOUT,
+		     "did not take part in operation 0 (barrier) within 0.3 s");
+	close_all(&a);
+	open_all(&a, &simulated);
+	assert_ok(onehop_barrier(a.comms[0], NULL));
+	expect_error(onehop_all_reduce(a.comms[1], a.in[1], a.out[1], 3, ONEHOP_INT8, ONEHOP_SUM,
+				       NULL),
+		     -EPROTO,
+		     "operation 0 is barrier on rank 0, but all_reduce(3 int8, sum) on rank 1");
+	close_all(&a);
+}
+
 /* ---- aborting ---- */
 
 static void aborting_ends_what_waits(void **state)
@@ -208,7 +228,7 @@ static void aborting_ends_what_waits(void **state)
 	assert_ok(onehop_barrier(a.comms[0], NULL));
 	assert_ok(onehop_abort(a.comms[0]));
 	expect_error(onehop_wait(a.comms[0], NULL), -ECANCELED,
-		     "rank 0: operation 0 (all_reduce) was cancelled");
+		     "rank 0: operation 0 (barrier) was cancelled");
 	expect_error(onehop_barrier(a.comms[0], NULL), -ECANCELED, "rank 0");
 	assert_ok(onehop_abort(a.comms[1]));
 	expect_error(onehop_check(a.comms[1]), -ECANCELED, "rank 1: the communicator was aborted");
@@ -671,6 +691,7 @@ int main(void)
 		cmocka_unit_test(answers_without_a_place),
 		cmocka_unit_test(a_table_decides),
 		cmocka_unit_test(a_table_that_cannot_be_used),
+		cmocka_unit_test(a_barrier_is_called_so),
 		cmocka_unit_test(aborting_ends_what_waits),
 		cmocka_unit_test(ranks_over_an_exchange),
 		cmocka_unit_test(ranks_that_differ),

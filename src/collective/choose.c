@@ -21,7 +21,7 @@
  */
 static const struct path_costs direct_paths = {{
 	[FLAGGED_ONE] = {2.0, 0, 330},
-	[FLAGGED_TWO] = {3.2, 0, 350},
+	[FLAGGED_TWO] = {3.2, 0, 350, 6},
 	[PIPED_ONE] = {4.5, 1.5, 315},
 	[PIPED_TWO] = {5.8, 1.5, 380},
 }};
@@ -34,7 +34,7 @@ static const struct path_costs direct_paths = {{
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{
 	[FLAGGED_ONE] = {3.0, 0, 40},
-	[FLAGGED_TWO] = {6.0, 0, 36},
+	[FLAGGED_TWO] = {6.0, 0, 36, 9},
 	[PIPED_ONE] = {20, 0, 30},
 	[PIPED_TWO] = {24, 0, 39},
 }};
@@ -148,10 +148,11 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 	const double bytes = (double)piece_of(q, p->algorithm) * pieces;
 	const double fill = (double)(p->chunk * p->blocks) * (f->n - 1);
 	const double steps = (double)p->chunks + 1 + two;
+	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
 	if (!piped)
-		return c->start_us + 2 * bytes / c->gbps / 1e3;
-	return c->start_us + c->step_us * steps + (bytes + fill) / c->gbps / 1e3;
+		return start + 2 * bytes / c->gbps / 1e3;
+	return start + c->step_us * steps + (bytes + fill) / c->gbps / 1e3;
 }
 
 static void keep_cheaper(const struct comm_facts *f, const struct choice_request *q,

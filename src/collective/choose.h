@@ -33,6 +33,7 @@ const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 /* The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. */
 struct path_cost {
 	double start_us, step_us, gbps;
+	double reduce_us; /* more for a reduce: only all-reduce has a kernel for small sums */
 };
 
 struct path_costs {

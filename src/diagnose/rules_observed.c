@@ -566,6 +566,53 @@ static enum verdict probe_warned(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* Through host memory, although NVLinks join the two. */
+static bool leaves_nvlink(struct rule_run *run, const struct observed *o)
+{
+	return o->kind == OBSERVED_NCCL_TRANSPORT && strncmp(o->text, "SHM", 3) == 0 &&
+	       o->initiator >= 0 && o->target >= 0 &&
+	       path_is_nvlink(pair_path(run, (size_t)o->initiator, (size_t)o->target));
+}
+
+static bool any_nvlink_of_nccl(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_NCCL_TRANSPORT && o->initiator >= 0 && o->target >= 0 &&
+		    path_is_nvlink(pair_path(run, (size_t)o->initiator, (size_t)o->target)))
+			return true;
+	}
+	return false;
+}
+
+static enum verdict probe_nvlink_unused(struct rule_run *run)
+{
+	struct pair_set pairs = pair_set_new(run);
+	struct finding *f;
+
+	if (!any_nvlink_of_nccl(run))
+		return VERDICT_NA;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (leaves_nvlink(run, o))
+			pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
+	}
+	if (!pairs.n)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
+			ABOUT " connected GPUs that NVLink joins through host memory: %s",
+			pair_set_text(run, &pairs));
+	finding_names_pairs(run, f, &pairs);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (leaves_nvlink(run, o) && f->evidence_n < LINES_SHOWN)
+			evidence_text(run, f, o->from,
+				      run_text(run, "GPU%d->GPU%d via %s", o->initiator, o->target,
+					       o->text));
+	}
+	return VERDICT_OK;
+}
+
 /* The choice of each end is its own host's: its module, and its distance of GPU and NIC. */
 static enum verdict probe_gdr_ends(struct rule_run *run)
 {
@@ -629,6 +676,25 @@ const struct rule rules_observed[] = {
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
 		.probe = probe_warned,
+	},
+	{
+		.id = "observed-nvlink-unused",
+		.title = "NCCL uses P2P between GPUs that NVLink joins",
+		.why = "Through host memory the pair has less than a tenth of its NVLinks' rate. "
+		       "NCCL takes that path if a variable excludes P2P, if the driver refuses P2P "
+		       "and NCCL_IGNORE_DISABLED_P2P=1 is set, or if CUDA cannot share memory "
+		       "between the two processes.",
+		.remedy =
+			"unset NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_IGNORE_DISABLED_P2P in the "
+			"job's environment and in nccl.conf; then check `nvidia-smi topo -p2p r` and "
+			"`nvidia-smi nvlink -s`, and run the job with NCCL_DEBUG=INFO "
+			"NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P, whose lines say why P2P is not used",
+		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckP2p), "
+			     "src/transport/p2p.cc (p2pCanConnect)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_nvlink_unused,
 	},
 	{
 		.id = "observed-fails",

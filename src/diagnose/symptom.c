@@ -19,7 +19,7 @@ static const struct cause {
 	const char *id, *cause;
 	unsigned symptoms;
 	enum { ANY_PAIR, OVER_PCIE, OVER_NVLINK } over; /* pairs that it concerns */
-	const char *rules[8], *signs[8];
+	const char *rules[8], *signs[9];
 	struct question decide;
 } causes[] = {
 	{"iommu",
@@ -101,7 +101,8 @@ static const struct cause {
 	 ANY_PAIR,
 	 {"nccl-level", "nccl-p2p-disabled"},
 	 {"nccl-level-name", "nccl-level-number", "nccl-shm-disabled", "nccl-unknown-variable",
-	  "nccl-topo-file", "nccl-ib-disabled", "nccl-ib-hca", "nccl-gdr-level"},
+	  "nccl-topo-file", "nccl-ib-disabled", "nccl-ib-hca", "nccl-gdr-level",
+	  "observed-nvlink-unused"},
 	 {"NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL",
 	  "how NCCL connects each pair of GPUs, and why not by P2P"}},
 	{"link",

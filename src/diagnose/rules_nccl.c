@@ -135,7 +135,8 @@ static struct refused refused_by_level(struct rule_run *run, enum chain_reason r
 		const struct path *p = pair_path(run, i, j);
 		const struct chain_link *l = &p->chain[CHAIN_NCCL];
 
-		if (l->reason != reason)
+		/* No level of distance excludes NVLink: observed-nvlink-unused reports it. */
+		if (l->reason != reason || (reason == REASON_NCCL_STAGED && path_is_nvlink(p)))
 			continue;
 		if (p->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN && !r.driver_unknown) {
 			r.driver_unknown = true;

@@ -177,6 +177,7 @@ _onehop()
 	'bench rdma',--queues) return ;;
 	'bench rdma',--depth) return ;;
 	'bench rdma',--time) return ;;
+	'bench rdma',--expect) return ;;
 	'bench rdma',--format) COMPREPLY=($(compgen -W 'perftest perftest-6.06 csv' -- "$cur")); return ;;
 	'bench rdma',--html) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'bench rdma',--color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
@@ -233,7 +234,7 @@ _onehop()
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --html --markdown --keep-identifiers --color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op --shim --shim-library -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --html --markdown --keep-identifiers --color --width -h --help' ;;
 	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --simulate --from --host --observed --no-observed -v --verbose --json --format --html --markdown --keep-identifiers --color --width -h --help' ;;
-	'bench rdma') words=' --device --gpus --include-busy --memory --from --listen --as --iterations --list --nics --gid --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --html --markdown --keep-identifiers --color --width -v --verbose -h --help' ;;
+	'bench rdma') words=' --device --gpus --include-busy --memory --from --listen --as --iterations --list --nics --gid --all --only --memory-by --size --sweep --queues --depth --time --expect --no-relaxed-ordering --no-verify --format --json --html --markdown --keep-identifiers --color --width -v --verbose -h --help' ;;
 	'tune') words=' --device --gpus --include-busy --memory --budget --deadline -v --verbose --json --color --width -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --format --html --markdown --keep-identifiers --color --width -h --help' ;;
 	'report') words=' --from --host --html --markdown --keep-identifiers --color --width -h --help' ;;

@@ -264,6 +264,7 @@ complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcom
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l queues -x -d 'queue pairs at once in each direction; default 1'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l depth -x -d 'messages in flight per queue; default 128'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l time -x -d 'repeat a measurement for at most this long until its median is within 1 %; default 0.3. With --as perftest --listen: what the other end may take, default 120'
+complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l expect -x -d 'the rate of each direction that is expected, instead of what the links allow: the exit status is 1 where one is below 85 % of it'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l no-relaxed-ordering -f -d 'do not let the NIC reorder writes'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l no-verify -f -d 'do not check the data; checking is never part of the time'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from rdma' -l format -xa 'perftest perftest-6.06 csv' -d 'print the tables of perftest 6.29 (perftest) or 6.06 (perftest-6.06), or the figures for a spreadsheet (csv)'

@@ -54,6 +54,9 @@ static const struct option rdma_table[] = {
 		"repeat a measurement for at most this long until its median is within 1 %; "
 		"default 0.3. With --as perftest --listen: what the other end may take, default 120",
 		NULL, 0, 0, 0},
+	{"expect", 0, OPTION_TEXT, AT(request.expect), "GB/s",
+		"the rate of each direction that is expected, instead of what the links allow: the exit status is 1 "
+		"where one is below 85 % of it", NULL, 0, 0, 0},
 	{"no-relaxed-ordering", 0, OPTION_FLAG, AT(request.no_relaxed), NULL,
 		"do not let the NIC reorder writes", NULL, 0, 0, 0},
 	{"no-verify", 0, OPTION_FLAG, AT(request.no_verify), NULL,

@@ -11,7 +11,7 @@ static enum exit_code judge(const struct rdma_session *s)
 {
 	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
 
-	if (n.wrong || n.failed || n.working < n.pairs)
+	if (n.wrong || n.failed || n.working < n.pairs || (s->expect_gbps > 0 && n.slow))
 		return EXIT_FINDING;
 	if (s->stopped)
 		return EXIT_REFUSED;
@@ -30,6 +30,9 @@ static void warn_aside(const struct rdma_session *s)
 	if (n.working < n.pairs)
 		fail(EXIT_FINDING, "%zu of %zu pairs of NIC and memory do not work",
 		     n.pairs - n.working, n.pairs);
+	if (s->expect_gbps > 0 && n.slow)
+		fail(EXIT_FINDING, "%zu of %zu rates are below what --expect says", n.slow,
+		     n.rated);
 	if (s->stopped)
 		fail(EXIT_REFUSED, "stopped: the figures are incomplete");
 }

@@ -12,7 +12,7 @@ static enum exit_code judge(const struct rdma_hosts *h)
 	struct hosts_counts n = rdma_hosts_count(h);
 
 	if (n.wrong || n.failed || *h->ended || rdma_hosts_has_lonely(h) ||
-	    (n.reached < n.tried && !rdma_hosts_are_rails(h)))
+	    (n.reached < n.tried && !rdma_hosts_are_rails(h)) || (h->s->expect_gbps > 0 && n.slow))
 		return EXIT_FINDING;
 	if (h->s->stopped && !h->whole)
 		return EXIT_REFUSED;

@@ -9,7 +9,8 @@
 
 static enum exit_code judge(const struct rdma_perftest *p)
 {
-	if (p->cell.failure.step != RDMA_STEP_NONE || *p->ended)
+	if (p->cell.failure.step != RDMA_STEP_NONE || *p->ended ||
+	    (p->s->expect_gbps > 0 && rdma_is_short(&p->cell, rdma_perftest_expected(p))))
 		return EXIT_FINDING;
 	return p->whole ? EXIT_OK : EXIT_REFUSED;
 }

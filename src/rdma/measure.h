@@ -86,3 +86,10 @@ struct rdma_cell {
 	enum stop stop;
 	struct rdma_failure failure;
 };
+
+/* Whether a rate is clearly below what is expected; 0: unknown. */
+#define RDMA_SHORT_OF 0.85
+static inline bool rdma_is_short(const struct rdma_cell *c, double expected)
+{
+	return expected > 0 && c->value.n && c->value.median < RDMA_SHORT_OF * expected;
+}

@@ -41,6 +41,25 @@ double rdma_expected(const struct rdma_pair *p, enum rdma_measure m)
 
 /* ---- counting ---- */
 
+bool rdma_is_largest(const struct rdma_pair *p, const struct rdma_run *r)
+{
+	for (size_t i = 0; i < p->run_n; i++)
+		if (p->runs[i].bytes > r->bytes)
+			return false;
+	return true;
+}
+
+static void count_rates(const struct rdma_pair *p, const struct rdma_run *r, struct rdma_counts *n)
+{
+	for (int m = 0; r->ran && m < RDMA_LATENCY_WRITE && rdma_is_largest(p, r); m++) {
+		const struct rdma_cell *c = &r->result.cells[m];
+		double expected = rdma_expected(p, (enum rdma_measure)m);
+
+		n->rated += expected > 0 && c->value.n;
+		n->slow += rdma_is_short(c, expected);
+	}
+}
+
 static void count_run(const struct rdma_run *r, struct rdma_counts *n, bool *works)
 {
 	n->impossible += !r->ran && r->foresight == RDMA_CANNOT;
@@ -67,6 +86,7 @@ struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n)
 		for (size_t k = 0; k < pairs[i].run_n; k++) {
 			tried = tried || pairs[i].runs[k].ran;
 			count_run(&pairs[i].runs[k], &counts, &works);
+			count_rates(&pairs[i], &pairs[i].runs[k], &counts);
 		}
 		counts.pairs += tried;
 		counts.working += works;

@@ -35,6 +35,8 @@ struct rdma_counts {
 	size_t checked, wrong; /* directions */
 	size_t failed;         /* directions that ended with an error, wrong data not counted */
 	size_t measured;       /* values */
+	size_t rated,
+		slow; /* rates of the largest messages, whose expected rate is known; those that fall short */
 	size_t impossible, not_run; /* paths known to be impossible; stopped before */
 };
 
@@ -42,6 +44,8 @@ struct figures;
 struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 /* What is expected of a measurement, GB/s; 0: unknown. */
 double rdma_expected(const struct rdma_pair *p, enum rdma_measure m);
+/* Whether no run of the pair has larger messages: small ones are never at the rate of the link. */
+bool rdma_is_largest(const struct rdma_pair *p, const struct rdma_run *r);
 /* The name of a measurement as a metric. */
 const char *rdma_metric(enum rdma_measure m);
 const char *rdma_verified_metric(enum rdma_measure m); /* of its check; NULL: it has none */

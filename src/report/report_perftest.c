@@ -29,7 +29,7 @@ static void add_head(struct document *out, const struct rdma_perftest *p)
 static void add_rate(struct document *out, const struct rdma_perftest *p)
 {
 	const struct summary *v = &p->cell.value;
-	double expected = p->measure == RDMA_READ ? p->read_gbps : p->write_gbps;
+	double expected = rdma_perftest_expected(p);
 	char size[BYTES_TEXT_SIZE];
 
 	document_paragraph(out, STYLE_STRONG, 0,
@@ -40,7 +40,9 @@ static void add_rate(struct document *out, const struct rdma_perftest *p)
 			   bytes_text(p->job.load.bytes, size), p->job.load.depth);
 	if (expected > 0)
 		document_paragraph(out, STYLE_PLAIN, 0,
-				   "Expected of this host's end: %.2f GB/s; the limit is %s.",
+				   "%s of this host's end: %.3g GB/s; the limit is %s.",
+				   rdma_is_short(&p->cell, expected) ? "Less than is expected"
+								     : "As is expected",
 				   expected, p->limit);
 }
 

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A figure below this share of what its path should give wants a reason. */
-#define SHORT_OF 0.85
 /* Columns that fit into 80 with the name. */
 #define COLUMNS_MAX 9
 
@@ -69,9 +67,8 @@ static const struct rdma_run *run_at(const struct block *b, const struct rdma_pa
 
 static bool is_short(const struct block *b, const struct rdma_pair *p, const struct rdma_run *r)
 {
-	double e = rdma_expected(p, b->measure);
-
-	return e > 0 && r->result.cells[b->measure].value.median < SHORT_OF * e;
+	return rdma_is_largest(p, r) &&
+	       rdma_is_short(&r->result.cells[b->measure], rdma_expected(p, b->measure));
 }
 
 static void add_value(struct document *out, const struct block *b, const struct rdma_pair *p)
@@ -217,7 +214,7 @@ static void add_expected(struct document *out, const struct rdma_session *s)
 			}
 	if (n)
 		document_paragraph(out, STYLE_DIM, 0,
-				   "Expected %.1f to %.1f GB/s; measured %.0f to %.0f %% of it.",
+				   "Expected %.4g to %.4g GB/s; measured %.0f to %.0f %% of it.",
 				   least, most, 100 * low, 100 * high);
 }
 
@@ -245,7 +242,7 @@ static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
 		const struct block b = {s, (enum rdma_measure)m, r->way, r->bytes};
 
 		if (r->result.cells[m].value.n && is_short(&b, p, r))
-			strbuf_printf(detail, ", %s %.1f of %.1f", rdma_metric(b.measure),
+			strbuf_printf(detail, ", %s %.4g of %.4g", rdma_metric(b.measure),
 				      r->result.cells[m].value.median, rdma_expected(p, b.measure));
 	}
 	strbuf_printf(why, "the limit is %s%s", p->limit,
@@ -481,6 +478,27 @@ static void add_rounds(struct document *out, const struct rdma_session *s)
 			cells - narrow, cells);
 }
 
+void report_rdma_rates(struct document *out, const struct rdma_session *s, size_t rated,
+		       size_t slow)
+{
+	AUTO_STRBUF struct strbuf by = {0};
+
+	if (!rated)
+		return;
+	if (s->expect_gbps > 0)
+		strbuf_printf(&by, "%.4g GB/s in each direction, as --expect says", s->expect_gbps);
+	else
+		strbuf_puts(&by, "the rate of the slowest known link");
+	if (slow)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Rates below what is expected, %s: %zu of %zu are less than "
+				   "%.0f %% of it.",
+				   strbuf_str(&by), slow, rated, RDMA_SHORT_OF * 100);
+	else
+		document_paragraph(out, STYLE_GOOD, 0, "Rates as expected, %s: %zu of %zu.",
+				   strbuf_str(&by), rated, rated);
+}
+
 static void add_verdict(struct document *out, const struct rdma_session *s)
 {
 	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
@@ -499,6 +517,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 				   n.checked);
 	else if (n.measured)
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
+	report_rdma_rates(out, s, n.rated, n.slow);
 	if (n.working < n.pairs)
 		document_paragraph(out, STYLE_BAD, 0,
 				   "%zu of %zu pairs of NIC and memory do not work.",

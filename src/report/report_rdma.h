@@ -7,6 +7,9 @@
 
 /* The kernel log's lines that came while something failed. */
 void report_rdma_log(struct document *out, const struct rdma_log *l);
+/* How rates compare with what is expected: nothing if that is known of none. */
+void report_rdma_rates(struct document *out, const struct rdma_session *s, size_t rated,
+		       size_t slow);
 /* Of a session that ran. */
 void report_rdma(struct document *out, const struct rdma_session *s, bool verbose);
 /* Of one that has only looked: ports, addresses and why these, pairs and what is foreseen. */

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A figure below this share of what its path should give wants a reason. */
-#define SHORT_OF  0.85
 #define MAX_NAMED 6
 
 static const char *own_name(const struct rdma_hosts *h, size_t i, char buf[static PORT_NAME])
@@ -99,9 +97,7 @@ static void add_networks(struct document *out, const struct rdma_hosts *h)
 
 static bool is_short(const struct host_pair *p, const struct rdma_cell *c, int m)
 {
-	double e = rdma_hosts_expected(p, (enum rdma_measure)m);
-
-	return e > 0 && c && c->value.n && c->value.median < SHORT_OF * e;
+	return c && rdma_is_short(c, rdma_hosts_expected(p, (enum rdma_measure)m));
 }
 
 static void add_rate(struct document *out, const struct host_pair *p, const struct rdma_cell *c,
@@ -151,7 +147,7 @@ static void add_rail_row(struct document *out, const struct rdma_hosts *h,
 		if (is_measured(h, kind, m))
 			add_rate(out, p, rdma_hosts_cell(h, p, kind, m), (enum rdma_measure)m);
 	if (p->write_gbps > 0)
-		document_cell(out, STYLE_DIM, "%.2f", p->write_gbps);
+		document_cell(out, STYLE_DIM, "%.4g", p->write_gbps);
 	else
 		document_cell(out, STYLE_DIM, "%s", "unknown");
 }
@@ -208,7 +204,7 @@ static void add_short_pair(struct document *out, const struct rdma_hosts *h,
 		const struct rdma_cell *c = rdma_hosts_cell(h, p, kind, m);
 
 		if (is_short(p, c, m))
-			strbuf_printf(&b, ", %s %.2f of %.2f", rdma_metric((enum rdma_measure)m),
+			strbuf_printf(&b, ", %s %.4g of %.4g", rdma_metric((enum rdma_measure)m),
 				      c->value.median,
 				      rdma_hosts_expected(p, (enum rdma_measure)m));
 	}
@@ -225,24 +221,12 @@ static bool is_pair_short(const struct rdma_hosts *h, const struct host_pair *p,
 	return false;
 }
 
-/* Of each memory the largest messages: small ones are never at the rate of the link. */
-static size_t largest_of(const struct rdma_hosts *h, enum region_way way)
-{
-	size_t best = h->kind_n;
-
-	for (size_t k = 0; k < h->kind_n; k++)
-		if (h->kinds[k].way == way &&
-		    (best == h->kind_n || h->kinds[k].bytes > h->kinds[best].bytes))
-			best = k;
-	return best;
-}
-
 static void add_short(struct document *out, const struct rdma_hosts *h)
 {
 	size_t n = 0;
 
 	for (int way = 0; way < REGION_WAY_N; way++) {
-		size_t kind = largest_of(h, (enum region_way)way);
+		size_t kind = rdma_hosts_largest(h, (enum region_way)way);
 
 		for (size_t i = 0; kind < h->kind_n && i < pair_n(h); i++)
 			if (is_pair_short(h, &h->pairs[i], kind) && ++n <= MAX_NAMED)
@@ -433,6 +417,7 @@ static void add_verdict(struct document *out, const struct rdma_hosts *h)
 				   text_plural(n.checked, "measurement", "measurements"));
 	else if (n.measured)
 		document_paragraph(out, STYLE_DIM, 0, "The data of the rates was not checked.");
+	report_rdma_rates(out, h->s, n.rated, n.slow);
 }
 
 static void add_rounds(struct document *out, const struct rdma_hosts *h)

@@ -9,12 +9,15 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_BYTES  65536 /* perftest's */
 #define SIZE_MAX_BYTES (8ull << 20)
 #define SWEEP_FROM     2ull
 #define BUDGET_S       0.3
+#define EXPECT_MAX     1e6 /* GB/s */
 
 /* ---- words ---- */
 
@@ -128,6 +131,29 @@ static int check_number(const char *option, int value, int most)
 		       : 0;
 }
 
+static int choose_expected(struct rdma_session *s)
+{
+	char *end;
+
+	if (!s->o->expect)
+		return 0;
+	s->expect_gbps = strtod(s->o->expect, &end);
+	if (end != s->o->expect + strspn(s->o->expect, "0123456789.") || *end ||
+	    !(s->expect_gbps > 0 && s->expect_gbps < EXPECT_MAX))
+		return err_set(EINVAL, "--expect must be a rate in GB/s such as 24.5, not '%s'",
+			       s->o->expect);
+	return 0;
+}
+
+void rdma_expect_told(const struct rdma_session *s, double *write_gbps, double *read_gbps,
+		      char *limit, size_t size)
+{
+	if (s->expect_gbps <= 0)
+		return;
+	*write_gbps = *read_gbps = s->expect_gbps;
+	snprintf(limit, size, "what --expect says");
+}
+
 static int choose_gid(struct rdma_session *s)
 {
 	uint64_t index = 0;
@@ -178,6 +204,8 @@ int rdma_choose_work(struct rdma_session *s)
 	if (r == 0)
 		r = s->o->iterations == 1 ? err_set(EINVAL, "--iterations must be 2 or more")
 					  : check_number("--iterations", s->o->iterations, 1000000);
+	if (r == 0)
+		r = choose_expected(s);
 	if (r == 0)
 		r = choose_gid(s);
 	if (r == 0)

@@ -701,6 +701,7 @@ static void expect(const struct rdma_hosts *h, struct host_pair *p)
 		 far->limit);
 	limit_by(&p->read_gbps, p->limit, sizeof(p->limit), far->writes_gbps, h->peer_name,
 		 far->limit);
+	rdma_expect_told(h->s, &p->write_gbps, &p->read_gbps, p->limit, sizeof(p->limit));
 }
 
 /* ---- rounds ---- */

@@ -110,8 +110,9 @@ void rdma_foresee(struct rdma_session *s, struct rdma_pair *p)
 	if (p->gpu >= 0 && endpoint != PATHS_NOWHERE)
 		foresee_gpu(s, p, endpoint);
 	ask_driver(s, p);
-	if (endpoint == PATHS_NOWHERE) /* software: its rate is the processor's */
-		return;
-	expect(s, p, false, &p->write_gbps);
-	expect(s, p, true, &p->read_gbps);
+	if (endpoint != PATHS_NOWHERE) { /* else software: its rate is the processor's */
+		expect(s, p, false, &p->write_gbps);
+		expect(s, p, true, &p->read_gbps);
+	}
+	rdma_expect_told(s, &p->write_gbps, &p->read_gbps, p->limit, sizeof(p->limit));
 }

@@ -127,6 +127,31 @@ void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
 
 /* ---- what came of it ---- */
 
+size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way)
+{
+	size_t best = h->kind_n;
+
+	for (size_t k = 0; k < h->kind_n; k++)
+		if (h->kinds[k].way == way &&
+		    (best == h->kind_n || h->kinds[k].bytes > h->kinds[best].bytes))
+			best = k;
+	return best;
+}
+
+static void count_rates(const struct rdma_hosts *h, const struct host_pair *p,
+			struct hosts_counts *n)
+{
+	for (int way = 0; way < REGION_WAY_N; way++)
+		for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
+			size_t kind = rdma_hosts_largest(h, (enum region_way)way);
+			const struct rdma_cell *c = rdma_hosts_cell(h, p, kind, m);
+			double expected = rdma_hosts_expected(p, (enum rdma_measure)m);
+
+			n->rated += c && c->value.n && expected > 0;
+			n->slow += c && rdma_is_short(c, expected);
+		}
+}
+
 struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 {
 	struct hosts_counts n = {0};
@@ -136,6 +161,7 @@ struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 
 		n.tried += p->reach != REACH_UNTRIED;
 		n.reached += p->reach == REACH_YES;
+		count_rates(h, p, &n);
 		for (size_t j = 0; p->runs && j < h->kind_n * RDMA_MEASURE_N; j++) {
 			const struct rdma_cell *c = rdma_hosts_cell(h, p, j / RDMA_MEASURE_N,
 								    (int)(j % RDMA_MEASURE_N));

@@ -86,9 +86,14 @@ struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t
 const struct rdma_cell *rdma_hosts_cell(const struct rdma_hosts *h, const struct host_pair *p,
 					size_t kind, int m);
 
+/* The kind of the largest messages of that memory, as small ones are never at the rate of the link; kind_n: there is none. */
+size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way);
+
 struct hosts_counts {
 	size_t tried, reached;                   /* pairs of ports */
 	size_t checked, wrong, failed, measured; /* measurements */
+	size_t rated,
+		slow; /* rates of the largest messages, whose expected rate is known; those that fall short */
 };
 struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h);
 /* Whether ports reach each other exactly where their addresses are in one network: rails without a route between them. */

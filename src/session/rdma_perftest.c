@@ -504,7 +504,7 @@ static void watch(int fd)
 
 /* ---- figures ---- */
 
-static double expected_of(const struct rdma_perftest *p)
+double rdma_perftest_expected(const struct rdma_perftest *p)
 {
 	return p->measure == RDMA_WRITE  ? p->write_gbps
 	       : p->measure == RDMA_READ ? p->read_gbps
@@ -530,7 +530,7 @@ static void keep(struct rdma_perftest *p)
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;
 	row->samples = (unsigned)v->n;
-	row->expected = expected_of(p);
+	row->expected = rdma_perftest_expected(p);
 }
 
 /* ---- all of it ---- */

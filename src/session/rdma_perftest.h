@@ -39,6 +39,8 @@ const char *rdma_perftest_tool(enum rdma_measure m);
 int rdma_perftest_begin(struct rdma_perftest *p, struct rdma_session *s);
 /* To the perftest at `to`. 0, or a negative errno with a sentence: nothing was begun. */
 int rdma_perftest_run(struct rdma_perftest *p, const char *to);
+/* GB/s, of this host's end; 0: unknown, or a latency. */
+double rdma_perftest_expected(const struct rdma_perftest *p);
 int rdma_perftest_listen(struct rdma_perftest *p, const char *at);
 /*
  * Serves one client of perftest; others, who say nothing, anything else, or are too old, are reported to the listener's ear. 1: there

@@ -10,7 +10,7 @@
 /* The options as a person writes them. */
 struct rdma_request {
 	struct device_options devices;
-	const char *from, *nics, *only, *ways, *size, *time, *gid;
+	const char *from, *nics, *only, *ways, *size, *time, *gid, *expect;
 	int queues, depth, iterations;
 	bool all, sweep, no_verify, no_relaxed, list;
 	bool listen; /* to measure with another host on its demand: holds no GPUs meanwhile */
@@ -39,6 +39,7 @@ struct rdma_session {
 	uint64_t sizes[RDMA_SIZES];
 	size_t size_n;
 	struct stopping stopping;
+	double expect_gbps;          /* of each direction, as a person says; 0: as the paths say */
 	int gid;                     /* index of the only address that is used; -1: as chosen */
 	struct paths *paths;         /* devices, then the ports of the listing, then the host */
 	struct rdma_worker *workers; /* one a port */

@@ -11,6 +11,9 @@ int rdma_choose_work(struct rdma_session *s);
 /* Of a listing: --gid. 0 or -EINVAL with a sentence. */
 int rdma_force_gid(struct rdma_session *s);
 int rdma_choose_pairs(struct rdma_session *s);
+/* Where a person says what to expect, that instead of what is known of paths. */
+void rdma_expect_told(const struct rdma_session *s, double *write_gbps, double *read_gbps,
+		      char *limit, size_t size);
 /* Class, expected rates and what limits them, and for each way whether it can work. */
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p);
 

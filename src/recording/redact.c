@@ -778,7 +778,15 @@ static void add_hosts_of_boot(struct redaction *r, const char *line)
 	}
 }
 
-/* Where texts of people, the kernel and modules that were built here name hosts. */
+/* Texts of people name hosts in the forms of their tools, too. */
+static void find_hosts_of_text(struct redaction *r, const char *line)
+{
+	add_host_of_nccl(r, line);
+	add_host_behind(r, line, "|Linux ", " #");
+	add_host_behind(r, line, " on ", " device ");
+	add_host_of_journal(r, line);
+}
+
 static void find_hosts_of(struct source *map, struct redaction *r, const char *path)
 {
 	AUTO_FREE char *text = NULL;
@@ -790,10 +798,8 @@ static void find_hosts_of(struct source *map, struct redaction *r, const char *p
 	while (text_next_line(&line, &n, text)) {
 		AUTO_FREE char *copy = xstrndup(line, n);
 
-		add_host_of_nccl(r, copy);
-		add_host_behind(r, copy, "|Linux ", " #");
-		add_host_behind(r, copy, " on ", " device ");
-		add_host_of_journal(r, copy);
+		if (strcmp(path, RECORDING_TEXTS) == 0)
+			find_hosts_of_text(r, copy);
 		add_hosts_of_users(r, copy);
 		add_hosts_of_boot(r, copy);
 	}

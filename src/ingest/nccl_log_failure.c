@@ -239,6 +239,7 @@ static const struct mark {
 	{" - Abort COMPLETE", NCCL_LINE_INFO, true, RUN_ABORTED, read_nothing},
 	{"Duplicate GPU detected", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
 	{"No transport found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"P2P is disabled between NVLINK", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"Got completion ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"rror", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"ailed", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},

@@ -634,6 +634,9 @@ static void warnings_have_meanings(void **state)
 		{"Error: network IBext not found.", "NCCL_NET names a network"},
 		{"CUDA Driver version found is 11000. Minimum requirement is 12000", "too old"},
 		{"Error: failed to extend /dev/shm/nccl-x to 4096 bytes", "no room"},
+		{"P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the "
+		 "case given their connectivity, and is probably due to a hardware issue.",
+		 "the driver refuses P2P"},
 		{"NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and [1]x:1/RoCE",
 		 "do not fit together"},
 	};

@@ -70,6 +70,10 @@ unshaped=$(onehop bench rdma --device host:1 --memory-by host --nics rxe0 --dept
 tc qdisc add dev "$card" root tbf rate 10mbit burst 32k latency 400ms
 shaped=$(onehop bench rdma --device host:1 --memory-by host --nics rxe0 --depth 8 --time 0.3 --only write --no-verify --size 4K --json 10.0.0.1 2>/dev/null |
 	jq '.figures[] | select(.what == "nic-write") | .median * 1e6 | floor')
+measure 'a shaped link: as expected when told' 0 --only write --no-verify --size 4K --expect 0.00125
+said 'a shaped link: and says so' 'Rates as expected, 0.00125 GB/s'
+measure 'a shaped link: below the unshaped rate' 1 --only write --no-verify --size 4K --expect "0.$(printf '%06d' "$unshaped")"
+said 'a shaped link: and says that' 'Rates below what is expected'
 tc qdisc del dev "$card" root
 echo "# write, kB/s: $unshaped unshaped, $shaped at 10 Mbit/s"
 # a fifth more, because the bucket's 32 KiB are in the samples

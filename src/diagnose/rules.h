@@ -27,7 +27,7 @@
 #define RULES_NCCL_VALUES_N 9
 #define RULES_NCCL_BUGS_N   1
 #define RULES_NCCL_TOPO_N   2
-#define RULES_LIBRARIES_N   9
+#define RULES_LIBRARIES_N   10
 #define RULES_OBSERVED_N    9
 
 extern const struct rule rules_driver[RULES_DRIVER_N];

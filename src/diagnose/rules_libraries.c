@@ -318,6 +318,41 @@ static enum verdict probe_openib(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* What is wrong with a name of n bytes in a list of network devices; NULL: nothing that is known. */
+static const char *ifname_fault(const struct rule_run *run, const char *name, size_t n)
+{
+	return !n                             ? "an empty name is not a device"
+	       : *name == '^' || *name == '=' ? "the marks ^ and = are NCCL's; Gloo takes whole "
+						"names, and no device has this one"
+	       : has_device(run, name, n) ? "this is an RDMA device, and Gloo needs the name of "
+					    "a network device"
+					  : NULL;
+}
+
+static enum verdict probe_gloo_ifname(struct rule_run *run)
+{
+	FOR_EACH_OTHER_SETTING(s, run)
+	{
+		const char *fault = NULL;
+		struct finding *f;
+
+		if (library_of_variable(s->name) != LIBRARY_GLOO || !*s->value)
+			continue;
+		for (const char *p = s->value; p && !fault;) {
+			size_t n = strcspn(p, ",");
+
+			fault = ifname_fault(run, p, n);
+			p = p[n] ? p + n + 1 : NULL;
+		}
+		if (!fault)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s), "%s=%s: %s",
+				s->name, s->value, fault);
+		show_setting(run, f, s);
+	}
+	return VERDICT_OK;
+}
+
 /* ---- the table ---- */
 
 #define UCX_CONF    "UCX, ucx_info -cf"
@@ -425,5 +460,19 @@ const struct rule rules_libraries[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_SETTINGS,
 		.probe = probe_openib,
+	},
+	{
+		.id = "gloo-ifname",
+		.title = "GLOO_SOCKET_IFNAME and TP_SOCKET_IFNAME name network devices",
+		.why = "PyTorch's Gloo and TensorPipe use TCP through the devices with exactly these "
+		       "names, and fail where one does not exist.",
+		.remedy =
+			"name a device of `ip -br address` that reaches the other machines, without "
+			"marks",
+		.reference = "pytorch/pytorch torch/csrc/distributed/c10d (ProcessGroupGloo)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_SETTINGS,
+		.probe = probe_gloo_ifname,
 	},
 };

@@ -67,8 +67,9 @@ static void add_library(struct document *out, const struct advice *a, enum libra
 		document_item(
 			out, STYLE_STRONG, 0, label, "%s",
 			l == LIBRARY_GLOO
-				? "not judged: it uses the address that this host's name resolves to (set "
-				  "GLOO_SOCKET_IFNAME to use another device)"
+				? "not judged: it uses the address that this host's name resolves to (with "
+				  "several networks, set GLOO_SOCKET_IFNAME to the device in the one that all "
+				  "machines share)"
 				: "nothing to set");
 }
 

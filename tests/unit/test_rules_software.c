@@ -568,6 +568,37 @@ static void settings_cross_rails_where_addresses_show_some(void **state)
 	}
 }
 
+static void gloo_takes_whole_names_of_network_devices(void **state)
+{
+	static const struct {
+		const char *value, *sentence; /* NULL: nothing is found */
+	} rows[] = {
+		{"eth0", NULL},        {"eth0,eth1", NULL}, {"", NULL},
+		{"^lo", "NCCL's"},     {"=eth0", "NCCL's"}, {"eth0,^lo", "NCCL's"},
+		{"mlx5_0", "an RDMA"}, {"mlx5_01", NULL},   {"eth0,mlx5_0", "an RDMA"},
+		{"eth0,", "empty"},    {",eth0", "empty"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N(rows); i++) {
+		struct machine *m = with_nic();
+		struct setting s = {.name = "GLOO_SOCKET_IFNAME",
+				    .value = rows[i].value,
+				    .from = "environment",
+				    .in_force = true};
+
+		m->settings = &s;
+		m->setting_n = 1;
+		if (rows[i].sentence)
+			assert_finds(m, "gloo-ifname", SEVERITY_WARNING, rows[i].sentence);
+		else
+			assert_verdict(m, "gloo-ifname", VERDICT_OK);
+		m->settings = NULL;
+		m->setting_n = 0;
+		build_free(m);
+	}
+}
+
 /* From 2.21 on NCCL looks for an IPv4 address unless told. */
 static void ports_with_ipv6_only_are_told(void **state)
 {
@@ -1361,6 +1392,7 @@ int main(void)
 		cmocka_unit_test(reversed_level_counts_where_it_narrows),
 		cmocka_unit_test(disabled_counts_less_where_the_driver_denies),
 		cmocka_unit_test(gid_index_is_checked_against_the_ports),
+		cmocka_unit_test(gloo_takes_whole_names_of_network_devices),
 		cmocka_unit_test(rails_are_claimed_only_as_far_as_shown),
 		cmocka_unit_test(settings_cross_rails_where_addresses_show_some),
 		cmocka_unit_test(ports_with_ipv6_only_are_told),

@@ -16,8 +16,8 @@ struct operation_call {
 	uint64_t count; /* elements of a piece: the smaller of out and in */
 	unsigned type, op;
 	int root;
-	bool barrier; /* for what people read: an all-reduce of nothing */
 	void *stream; /* the device's own */
+	bool barrier; /* for what people read: an all-reduce of nothing */
 };
 
 /* Whether there is such an operation. -EINVAL: its sentence names the operation. */

@@ -184,8 +184,13 @@ static struct operation_call call_of(const struct rig *b, const struct trial *t,
 		out = in + i * bytes;
 	else if (t->in_place)
 		in = out + (pieces_out(b, t->o) > pieces_in(b, t->o) ? i * bytes : 0);
-	return (struct operation_call){(const void *)in, (void *)out, t->count, t->type, t->op,
-				       1 % (int)b->n,    b->native[i]};
+	return (struct operation_call){.in = (const void *)in,
+				       .out = (void *)out,
+				       .count = t->count,
+				       .type = t->type,
+				       .op = t->op,
+				       .root = 1 % (int)b->n,
+				       .stream = b->native[i]};
 }
 
 static void fill(struct rig *b, const struct trial *t)

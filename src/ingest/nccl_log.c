@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "ingest/text.h"
+#include "ingest/text_reduce.h"
 
 #include <errno.h>
 #include <string.h>
@@ -246,12 +247,76 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 	return 0;
 }
 
+/* ---- a file ---- */
+
+/* What is held of a log as it is; of a larger one only the lines that are read. */
+#define MOST_HELD ((size_t)64 << 20)
+
+struct log_file {
+	struct strbuf text;
+	struct arena *arena;
+	struct text_reducer lines;
+	bool reduced;
+};
+
+static void cleanup_log_file(struct log_file *f)
+{
+	strbuf_done(&f->text);
+	text_reduce_free(&f->lines);
+	arena_free(f->arena);
+}
+
+static void take_piece(void *to, const char *data, size_t n)
+{
+	struct log_file *f = to;
+
+	if (!f->reduced && f->text.len + n <= MOST_HELD) {
+		strbuf_add(&f->text, data, n);
+		return;
+	}
+	if (!f->reduced)
+		text_reduce_add(&f->lines, f->text.text, f->text.len);
+	f->reduced = true;
+	strbuf_done(&f->text);
+	f->text = (struct strbuf){0};
+	if (text_reduce_size(&f->lines) < INGEST_MAX_LOG)
+		text_reduce_add(&f->lines, data, n);
+}
+
+/* The lines that are kept, on the lines where they were. */
+static int rebuild(struct log_file *f, const char *name)
+{
+	unsigned number = 1;
+
+	text_reduce_end(&f->lines);
+	if (text_reduce_size(&f->lines) >= INGEST_MAX_LOG ||
+	    (f->lines.n && f->lines.lines[f->lines.n - 1].number > INGEST_MAX_LOG))
+		return err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
+			       INGEST_MAX_LOG >> 20);
+	for (size_t i = 0; i < f->lines.n; i++) {
+		const struct text_line *l = &f->lines.lines[i];
+
+		for (; number < l->number; number++)
+			strbuf_putc(&f->text, '\n');
+		strbuf_puts(&f->text, l->text);
+	}
+	return 0;
+}
+
 int nccl_log_open(const char *path, struct nccl_log **ret)
 {
-	AUTO_STRBUF struct strbuf text = {0};
-	int r = text_read_file(path, INGEST_MAX_LOG, &text);
+	CLEANUP(cleanup_log_file) struct log_file f = {.arena = arena_new()};
+	const char *name = text_file_name(path);
+	int r;
 
-	return r < 0 ? r : nccl_log_parse(strbuf_str(&text), text.len, text_file_name(path), ret);
+	f.lines = text_reducer(f.arena);
+	r = text_read_pieces(path, INGEST_MAX_TEXT, take_piece, &f);
+	if (r == 0 && f.reduced)
+		r = rebuild(&f, name);
+	r = r < 0 ? r : nccl_log_parse(strbuf_str(&f.text), f.text.len, name, ret);
+	if (r == 0)
+		(*ret)->reduced = f.reduced;
+	return r;
 }
 
 void nccl_log_free(struct nccl_log *l)

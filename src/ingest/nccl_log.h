@@ -108,6 +108,7 @@ struct nccl_log {
 	struct nccl_log_notes guessed_links, slow_links;
 	/* Why the lines do not show a whole run that ended well; NULL: they do. */
 	const char *open_end;
+	bool reduced; /* the log is large: not all lines of NCCL without a meaning were kept */
 	size_t lines; /* of NCCL, those it could not place among them */
 };
 

@@ -370,12 +370,12 @@ static void add_settings(struct document *out, const struct nccl_log *l)
 
 static void add_head(struct document *out, const struct nccl_log *l)
 {
-	document_paragraph(out, STYLE_PLAIN, 0, "%s: NCCL %s; %zu %s, %zu %s, %zu %s of NCCL",
+	document_paragraph(out, STYLE_PLAIN, 0, "%s: NCCL %s; %zu %s, %zu %s, %zu %s of NCCL%s",
 			   l->name, *l->version ? l->version : "of unknown version",
 			   l->communicators,
 			   text_plural(l->communicators, "communicator", "communicators"),
 			   l->device_n, text_plural(l->device_n, "GPU", "GPUs"), l->lines,
-			   text_plural(l->lines, "line", "lines"));
+			   text_plural(l->lines, "line", "lines"), l->reduced ? " kept" : "");
 }
 
 /* Without a connection in the log, what NCCL found before connecting. */

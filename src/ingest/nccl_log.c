@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "ingest/part.h"
 #include "ingest/text.h"
 #include "ingest/text_reduce.h"
 
@@ -251,9 +252,11 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 
 /* What is held of a log as it is; of a larger one only the lines that are read. */
 #define MOST_HELD ((size_t)64 << 20)
+enum { HEAD = 1 << 16 };
 
 struct log_file {
 	struct strbuf text;
+	struct strbuf head; /* what a large text that is not a log seems to be */
 	struct arena *arena;
 	struct text_reducer lines;
 	bool reduced;
@@ -262,6 +265,7 @@ struct log_file {
 static void cleanup_log_file(struct log_file *f)
 {
 	strbuf_done(&f->text);
+	strbuf_done(&f->head);
 	text_reduce_free(&f->lines);
 	arena_free(f->arena);
 }
@@ -274,8 +278,10 @@ static void take_piece(void *to, const char *data, size_t n)
 		strbuf_add(&f->text, data, n);
 		return;
 	}
-	if (!f->reduced)
+	if (!f->reduced) {
 		text_reduce_add(&f->lines, f->text.text, f->text.len);
+		strbuf_add(&f->head, f->text.text, HEAD);
+	}
 	f->reduced = true;
 	strbuf_done(&f->text);
 	f->text = (struct strbuf){0};
@@ -296,6 +302,8 @@ static int rebuild(struct log_file *f, const char *name)
 	for (size_t i = 0; i < f->lines.n; i++) {
 		const struct text_line *l = &f->lines.lines[i];
 
+		if (line_is_short(l) || strcmp(l->text, "...") == 0)
+			continue;
 		for (; number < l->number; number++)
 			strbuf_putc(&f->text, '\n');
 		strbuf_puts(&f->text, l->text);
@@ -313,6 +321,9 @@ int nccl_log_open(const char *path, struct nccl_log **ret)
 	r = text_read_pieces(path, INGEST_MAX_TEXT, take_piece, &f);
 	if (r == 0 && f.reduced)
 		r = rebuild(&f, name);
+	if (r == 0 && f.reduced && !nccl_log_recognise(strbuf_str(&f.text), f.text.len))
+		r = text_refuse(strbuf_str(&f.head), f.head.len, name,
+				"a debug log of NCCL (NCCL_DEBUG=INFO)");
 	r = r < 0 ? r : nccl_log_parse(strbuf_str(&f.text), f.text.len, name, ret);
 	if (r == 0)
 		(*ret)->reduced = f.reduced;

@@ -274,14 +274,14 @@ static void take_piece(void *to, const char *data, size_t n)
 {
 	struct log_file *f = to;
 
+	if (f->head.len < HEAD)
+		strbuf_add(&f->head, data, n < HEAD ? n : HEAD);
 	if (!f->reduced && f->text.len + n <= MOST_HELD) {
 		strbuf_add(&f->text, data, n);
 		return;
 	}
-	if (!f->reduced) {
+	if (!f->reduced)
 		text_reduce_add(&f->lines, f->text.text, f->text.len);
-		strbuf_add(&f->head, f->text.text, HEAD);
-	}
 	f->reduced = true;
 	strbuf_done(&f->text);
 	f->text = (struct strbuf){0};

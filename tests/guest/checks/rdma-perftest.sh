@@ -31,7 +31,7 @@ perftest_of() {
 onehop_as() {
 	only=$1
 	shift
-	onehop bench rdma --device host:1 --nics rxe0 --as perftest --only "$only" --iterations 200 --depth 16 --time 0.1 "$@"
+	onehop bench rdma --device host:1 --nics rxe0 --as perftest --only "$only" --iterations 200 --depth 16 "$@"
 }
 
 for what in write read latency send; do
@@ -41,7 +41,7 @@ for what in write read latency send; do
 	timeout 40 $program >/tmp/server 2>&1 &
 	server=$!
 	await 60 listens 18515
-	run "client of $tool" 0 onehop_as $what 127.0.0.1
+	run "client of $tool" 0 onehop_as $what --time 0.1 127.0.0.1
 	said "client of $tool: names it" "$tool with perftest $release on 127.0.0.1"
 	wait $server
 	is "client of $tool: the server ended well" $? 0

@@ -6,11 +6,13 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ingest/gzip_stream.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/archive_api.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A sosreport has some ten thousand files, of which few are relevant. */
@@ -72,6 +74,9 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	if (r == 0 && !pasted_fits(x))
 		r = err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
 			    INGEST_MAX_LOG >> 20);
+	/* A damaged recording is not a collection of texts: what it lacks would count as absent. */
+	if (r == 0 && text_starts_with(strbuf_str(&x->head), "onehop recording "))
+		r = err_set(EINVAL, "%s: is part of a recording", name);
 	if (r == 0 && x->head.len)
 		*parts += pasted_end(t, name, x);
 	pasted_drop(x);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* So many bytes tell a text from anything else. */
@@ -46,9 +47,14 @@ int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 
 int file_open(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
 
-	return fd < 0 ? file_unreadable(errno, path) : fd;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return file_unreadable(errno, path);
+	if (S_ISFIFO(st.st_mode) && fcntl(fd, F_SETFL, 0) < 0)
+		return file_unreadable(errno, path);
+	return TAKE_FD(fd);
 }
 
 int file_unreadable(int err, const char *path)

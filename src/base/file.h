@@ -12,7 +12,8 @@
 int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size);
 
 /*
- * Opens what a person named, for reading; does not wait for the other end of a pipe. A descriptor, or a
+ * Opens what a person named, for reading; does not wait until somebody writes to a
+ * pipe, but waits for what its writer has not written yet. A descriptor, or a
  * negative errno with a sentence.
  */
 int file_open(const char *path);

@@ -299,12 +299,33 @@ static void a_child_is_waited_for(void **state)
 	assert_int_equal(child_wait(pid, 0, &status), -ECHILD);
 }
 
+/* `onehop log <(command)`: its writer may need some time. */
+static void what_a_pipe_does_not_have_yet_is_waited_for(void **state)
+{
+	char path[32], byte = 0;
+	int ends[2], fd;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	fd = file_open(path);
+	assert_true(fd >= 0);
+	assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(read(fd, &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arena_grows),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(numbers_in_order),
+		cmocka_unit_test(what_a_pipe_does_not_have_yet_is_waited_for),
 		cmocka_unit_test(paths_are_spelled_one_way),
 		cmocka_unit_test(a_root_has_one_slash),
 		cmocka_unit_test(lines_and_words),

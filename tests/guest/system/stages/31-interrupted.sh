@@ -14,7 +14,7 @@ on_terminal() {
 }
 
 [ -x /usr/bin/onehop ] || install -m 755 /job/onehop /usr/bin/onehop # run by itself
-files >/root/files
+files >/root/uninterrupted
 # The generator's last part ends onehop; not while it only shows what would change, before the fix has a journal.
 ls /var/lib/onehop/fixes >/run/before
 cat >/etc/grub.d/98_end <<'END'
@@ -52,4 +52,4 @@ sed 's/^/#   /' /tmp/said
 
 newest=$(last_fix)
 [ "$newest" = "$fix" ] || run "what yes led to is undone" 0 onehop undo --yes "$newest"
-is "every file as it was" "$(files | diff /root/files -)" ""
+is "every file as it was" "$(files | diff /root/uninterrupted -)" ""

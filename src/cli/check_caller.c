@@ -151,11 +151,7 @@ int check_for_caller(const struct caller_options *o, const struct check_choice *
 {
 	const struct caller *c = &callers[o->caller - 1];
 	bool required = choice->require.n > 0;
-	struct deadline late = {.caller = c,
-				.seconds = o->deadline_s,
-				.code = c->metrics ? EXIT_NOT_JUDGED
-						   : caller_code(c, VERDICT_UNKNOWN, required),
-				.doing = "the machine was being read"};
+	struct deadline *late;
 	struct check_choice whole = *choice;
 	struct check_session s;
 	struct arena *a;
@@ -164,19 +160,27 @@ int check_for_caller(const struct caller_options *o, const struct check_choice *
 
 	if (o->textfile && !c->metrics)
 		return fail(EXIT_REFUSED, "--textfile needs --for prometheus");
-	if (o->deadline_s && start_deadline(&late) < 0)
+	late = xcalloc(1, sizeof(*late));
+	*late = (struct deadline){.caller = c,
+				  .seconds = o->deadline_s,
+				  .code = c->metrics ? EXIT_NOT_JUDGED
+						     : caller_code(c, VERDICT_UNKNOWN, required),
+				  .doing = "the machine was being read"};
+	if (o->deadline_s && start_deadline(late) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	whole.whole = true;
 	a = arena_new();
 	r = check_session_read(&s, &whole, from, a, &hosts);
-	atomic_store(&late.doing, "the facts were being judged");
+	atomic_store(&late->doing, "the facts were being judged");
 	if (r < 0)
-		r = answer_unread(&late, required);
+		r = answer_unread(late, required);
 	else if (check_session_judge(&s) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
-		r = answer(&late, o, &s);
+		r = answer(late, o, &s);
 	check_session_done(&s);
 	arena_free(a);
+	if (!o->deadline_s) /* else its thread reads it until the process has ended */
+		free(late);
 	return r;
 }

@@ -473,7 +473,7 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 static int run_unshare(void *context, const char *const *argv)
 {
 	const struct rig *g = context;
-	const char *const *program = argv + 4, *name = program[7];
+	const char *const *program = argv + 4;
 	AUTO_FREE char *path = NULL, *old = NULL, *new = NULL;
 	AUTO_STRBUF struct strbuf output = {0};
 	size_t old_n, new_n;
@@ -481,7 +481,7 @@ static int run_unshare(void *context, const char *const *argv)
 
 	if (strcmp(program[0], "sh") != 0)
 		return runner(context, program, 0, &output, &status) < 0 ? 127 : status;
-	path = xprintf("%s/%s", program[6], name);
+	path = xprintf("%s/%s", program[6], program[7]);
 	old = get_bytes(path, &old_n);
 	new = get_bytes(program[4], &new_n);
 	put_bytes(g, path + strlen(g->root) + 1, new, new_n);

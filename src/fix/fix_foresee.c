@@ -191,14 +191,15 @@ static int foresee_new(struct fix_host *h, struct plan *p, const struct before *
 {
 	AUTO_FREE char *data = NULL;
 	char *copy;
-	size_t size;
+	size_t size = 0;
 
 	if (make_pretended(h, p->arena, b, s, &data, &size) < 0) {
 		s->unforeseen = arena_strdup(p->arena, err_msg());
 		return foresee(h, p, s, s->argv, &s->old);
 	}
 	copy = arena_alloc(p->arena, size + 1, 1);
-	memcpy(copy, data, size);
+	if (data)
+		memcpy(copy, data, size);
 	s->foreseen = (struct bytes){copy, size};
 	if (!fix_lost_lines(p, s, &s->old, &s->foreseen, false))
 		return 0;

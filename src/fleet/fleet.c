@@ -117,7 +117,7 @@ void fleet_set_fact(struct fleet *f, struct fleet_host *h, const struct fact_row
 /* The place of the key's reading, or the free one where it belongs. */
 static unsigned *reading_place(const struct fleet_host *h, unsigned key)
 {
-	size_t i = key * 2654435761U & (h->reading_table_n - 1);
+	size_t i = (size_t)key * 2654435761U & (h->reading_table_n - 1);
 
 	while (h->reading_table[i] && h->readings[h->reading_table[i] - 1].key != key)
 		i = (i + 1) & (h->reading_table_n - 1);

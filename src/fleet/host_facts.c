@@ -145,7 +145,7 @@ static const json_t *function_at(const struct reader *r, const char *address)
 {
 	const unsigned number = numbered_find(&r->addresses, address);
 
-	return number ? r->functions[number - 1] : NULL;
+	return number && r->functions ? r->functions[number - 1] : NULL;
 }
 
 /* The function of a device and the bridges above it: "GPU3", "1 above GPU3". A bridge above several is the first's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device/fake: passes on, writes down, fails and hangs where it is told to. */
+/* unit/fake_device: passes on, writes down, fails and hangs where it is told to. */
 #include "fake_device.h"
 
 #include "device_rig.h"

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
-#include <stdlib.h>
+#include "base/order.h"
 
 #define READINGS 63
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 uint64_t clock_cost_ns(void)
 {
-	uint64_t took[READINGS];
+	double took[READINGS];
 
 	for (int i = 0; i < READINGS; i++) {
 		uint64_t start = clock_ns();
 
-		took[i] = clock_ns() - start;
+		took[i] = (double)(clock_ns() - start);
 	}
-	qsort(took, READINGS, sizeof(*took), by_size);
-	return took[READINGS / 2];
+	sort_doubles(took, READINGS);
+	return (uint64_t)median_of_sorted(took, READINGS);
 }

@@ -40,6 +40,8 @@
 #define REFUSED_TODO                                                                               \
 	"try NCCL_NET_GDR_LEVEL=LOC: if that works, GPU memory and the NIC do not fit (onehop "    \
 	"check, rules peermem-*, iommu-translating); else look for an earlier error of that peer"
+#define GONE_MEANS "another rank exited, or the connection to it broke"
+#define GONE_TODO  "check that rank's log, which shows the cause"
 #define UNREACHED_MEANS                                                                            \
 	"a rank could not connect to another: that one has not started or has exited, a firewall " \
 	"is between them, or they use networks that are not connected"
@@ -133,8 +135,7 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_NCCL_ERROR, 5, "NCCL was called incorrectly",
 	 "check the program: two ranks on one GPU, or ranks that call different "
 	 "collectives"},
-	{RUN_NCCL_ERROR, 6, "another rank exited, or the connection to it broke",
-	 "check that rank's log, which shows the cause"},
+	{RUN_NCCL_ERROR, 6, GONE_MEANS, GONE_TODO},
 	{RUN_NCCL_ERROR, -1, SHM_FULL_MEANS, SHM_FULL_TODO, "o space left on device"},
 	{RUN_NCCL_ERROR, -1, "NCCL cannot write to /dev/shm, where ranks of one host exchange data",
 	 "make it writable for the job's user (mode 1777; a container has its own "
@@ -190,9 +191,7 @@ static const struct run_failure_meaning meanings[] = {
 	       "NVLink multicast (NVLS) could not be set up: the fabric's state is stale, or its multicast groups are used up",
 	       "check Fabric in `nvidia-smi -q` (rule nvswitch-fabric), and restart the fabric manager with no job running; until then NCCL_NVLS_ENABLE=0"),
 	WARNED("MNNVL (", IMEX_MEANS, IMEX_TODO),
-	WARNED("Connection closed by remote peer",
-	       "another rank exited, or the connection to it broke",
-	       "check that rank's log, which shows the cause"),
+	WARNED("Connection closed by remote peer", GONE_MEANS, GONE_TODO),
 	WARNED("o route to host", UNREACHED_MEANS, UNREACHED_TODO),
 	WARNED("onnection refused", UNREACHED_MEANS, UNREACHED_TODO),
 	WARNED("onnection timed out", UNREACHED_MEANS, UNREACHED_TODO),
@@ -201,8 +200,7 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("exceeded error retry count", UNREACHED_MEANS, UNREACHED_TODO),
 	WARNED("onnect to ", UNREACHED_MEANS, UNREACHED_TODO),
 	WARNED("PollConnect", UNREACHED_MEANS, UNREACHED_TODO),
-	WARNED("onnection reset by peer", "another rank exited, or the connection to it broke",
-	       "check that rank's log, which shows the cause"),
+	WARNED("onnection reset by peer", GONE_MEANS, GONE_TODO),
 	WARNED("interface found", NO_INTERFACE_MEANS, NO_INTERFACE_TODO),
 	WARNED("oo many open files", "the limit of open files is used up",
 	       "raise it for the job: ulimit -n 1048576, or LimitNOFILE= of the service"),

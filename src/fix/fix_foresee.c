@@ -87,8 +87,8 @@ static size_t files_before(const struct before *b, const struct step *s,
 	size_t n = 0;
 
 	for (size_t i = b->n; i-- > 0 && !step_same_target(&b->steps[i], s) && n < STAGED_MAX;)
-		if (b->steps[i].kind == STEP_FILE &&
-		    b->steps[i].new.data &&strchr(b->steps[i].target, '/'))
+		if (b->steps[i].kind == STEP_FILE && strchr(b->steps[i].target, '/') &&
+		    b->steps[i].new.data)
 			ret[n++] = &b->steps[i];
 	return n;
 }

@@ -309,6 +309,12 @@ INLINE u64 part_out(const struct collective_shape *s, u32 rank, u64 offset, u64 
 	return part_of(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece, offset, most);
 }
 
+/* Ranks whose data is reduced here. */
+INLINE u32 sources_of(const struct collective_shape *s)
+{
+	return s->pull | (s->own ? 1u << s->me : 0);
+}
+
 /* Addresses of pieces. */
 INLINE u64 piece_in(const struct collective_shape *s, u32 rank)
 {

@@ -47,6 +47,18 @@ INLINE void copy_out(u64 slot, u64 from, u32 bytes)
 		store_vector(slot + at, load_part(from + at, bytes - at));
 }
 
+/* What others wrote, from byte `at` on; nothing behind `whole`. */
+INLINE void load_batch(u64 slot, u32 at, u32 whole, vector16 *ret)
+{
+	const u32 each = thread_count() * 16;
+
+	EVERY_VECTOR(k)
+	if (at + k * each < whole)
+		ret[k] = load_vector_system(slot + (at + k * each));
+	else
+		ret[k] = vector_of(0, 0);
+}
+
 INLINE void copy_in(u64 to, u64 slot, u32 bytes)
 {
 	const u32 each = thread_count() * 16, whole = whole_vectors(to, bytes);
@@ -55,11 +67,7 @@ INLINE void copy_in(u64 to, u64 slot, u32 bytes)
 	{
 		vector16 v[PIPED_UNROLL];
 
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			v[k] = load_vector_system(slot + (at + k * each));
-		else
-			v[k] = vector_of(0, 0);
+		load_batch(slot, at, whole, v);
 		EVERY_VECTOR(k)
 		if (at + k * each < whole)
 			AT(vector16, to + (at + k * each)) = v[k];

@@ -140,8 +140,7 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 		mine = load_bytes(piece_in(s, s->me) + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
-	sum = reduce_words(s->type, s->op, s->n, s->scale, words,
-			   s->pull | (s->own ? 1u << s->me : 0));
+	sum = reduce_words(s->type, s->op, s->n, s->scale, words, sources_of(s));
 	EVERY_RANK(r)
 	if (s->push2 >> r & 1)
 		store_unit(a->second.to[r] + at, sum, f->epoch);

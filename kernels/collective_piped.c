@@ -64,12 +64,6 @@ INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, 
 		store_vector(way_to(p->second, r) + c->slot2 + at, v);
 }
 
-/* Ranks whose data is reduced here. */
-INLINE u32 sources_of(const struct collective_shape *s)
-{
-	return s->pull | (s->own ? 1u << s->me : 0);
-}
-
 /* The ranks in ascending order. */
 INLINE vector16 reduce_vector(const struct piped *p, const struct reduced_chunk *c, u64 at)
 {
@@ -227,11 +221,7 @@ INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
 	{
 		vector16 v[PIPED_UNROLL];
 
-		EVERY_VECTOR(k)
-		if (at + k * each < whole)
-			v[k] = load_vector_system(from + (at + k * each));
-		else
-			v[k] = vector_of(0, 0);
+		load_batch(from, at, whole, v);
 		EVERY_VECTOR(k)
 		if (at + k * each < whole) {
 			spread_vector(p, c, at + k * each, v[k]);

@@ -33,6 +33,10 @@ void add_numbering(struct document *out, const struct machine *m);
 int short_length(const char *name);
 /* That n simulated devices were used. */
 void add_simulated(struct document *out, size_t n);
+struct rdma_failure;
+
+/* What failed, and where its cause is known, what to do, why and where to look; whether it is. */
+bool add_rdma_cause(struct document *out, const struct rdma_failure *f);
 /* A line for each device that was left out. */
 void add_skips(struct document *out, const struct device_skip *skips, size_t n);
 /* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address next to the name. */

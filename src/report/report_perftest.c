@@ -3,6 +3,7 @@
 #include "report/report_perftest.h"
 
 #include "base/text.h"
+#include "report/report_impl.h"
 
 #include <math.h>
 
@@ -73,17 +74,11 @@ static void add_report(struct document *out, const struct rdma_perftest *p)
 static void add_failure(struct document *out, const struct rdma_perftest *p)
 {
 	const struct rdma_failure *f = &p->cell.failure;
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
 
 	if (f->step == RDMA_STEP_NONE)
 		return;
 	document_paragraph(out, STYLE_BAD, 0, "%s failed.", rdma_step_text(f->step));
-	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
-	if (!c)
-		return;
-	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
-	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
-	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
+	add_rdma_cause(out, f);
 }
 
 void report_perftest(struct document *out, const struct rdma_perftest *p)

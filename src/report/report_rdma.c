@@ -369,23 +369,31 @@ static void add_victims(struct strbuf *b, const struct rdma_session *s, const st
 		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
 }
 
+bool add_rdma_cause(struct document *out, const struct rdma_failure *f)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+
+	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
+	if (!c)
+		return false;
+	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
+	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
+	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
+	return true;
+}
+
 static void add_failure(struct document *out, const struct rdma_session *s,
 			const struct failed *all, size_t n, size_t i)
 {
 	const struct rdma_failure *f = all[i].failure;
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
 	AUTO_STRBUF struct strbuf who = {0};
 
 	add_victims(&who, s, all, n, i);
 	document_blank(out);
 	document_paragraph(out, STYLE_BAD, 0, "%s failed: %s.", rdma_step_text(f->step),
 			   strbuf_str(&who));
-	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
-	if (!c)
+	if (!add_rdma_cause(out, f))
 		return;
-	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
-	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
-	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
 	if (all[i].run->foresight == RDMA_CANNOT)
 		document_item(out, STYLE_STRONG, 2, "note", "This was expected: %s.",
 			      all[i].run->why);

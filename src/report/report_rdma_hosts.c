@@ -331,19 +331,13 @@ static void add_addresses(struct document *out, const struct rdma_hosts *h,
 
 static void add_fault(struct document *out, const struct rdma_hosts *h, const struct host_fault *f)
 {
-	const struct rdma_cause *c = rdma_cause_find(f->failure->step, f->failure->code);
 	AUTO_STRBUF struct strbuf who = {0};
 
 	add_victims(h, f, &who);
 	document_blank(out);
 	document_paragraph(out, STYLE_BAD, 0, "%s failed: %s.", rdma_step_text(f->failure->step),
 			   strbuf_str(&who));
-	document_item(out, STYLE_STRONG, 2, "what", "%s", f->failure->text);
-	if (c) {
-		document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
-		document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
-		document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
-	}
+	add_rdma_cause(out, f->failure);
 	add_addresses(out, h, f);
 }
 

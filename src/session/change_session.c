@@ -20,18 +20,6 @@
 
 /* ---- the host ---- */
 
-/* Otherwise a file opened while standard output is closed would get descriptor 1, and all that is printed. */
-static void keep_standard_files(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR); /* no O_CLOEXEC: they stay open */
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
 /* "onehop" in a plan means this program, wherever it is installed: another version may lack the command. */
 static int run_program(void *context, const char *const *argv, unsigned deadline_s,
 		       struct strbuf *output, int *ret_status)
@@ -48,7 +36,6 @@ int change_session_open(const char *root, const struct fix_ear *ear, struct chan
 	struct change_session s = {.ear = *ear};
 	int r;
 
-	keep_standard_files();
 	s.real_root = realpath(root ? root : "/", NULL);
 	if (!s.real_root)
 		return err_set(errno, "--root %s: %s", root, strerror(errno));

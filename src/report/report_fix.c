@@ -595,6 +595,13 @@ const struct outcome *report_not_judged(const struct plan_report *r, const struc
 	return NULL;
 }
 
+void report_root_would_judge(const struct plan_report *r, struct strbuf *out)
+{
+	for (const struct outcome *o = NULL; (o = report_not_judged(r, o));)
+		if (o->root_would_tell)
+			strbuf_printf(out, "%s%s", out->len ? ", " : "", o->rule->id);
+}
+
 /* One line for all rules; a reason for each rule that was named. */
 static void add_not_judged(struct document *out, const struct plan_report *r)
 {
@@ -603,12 +610,11 @@ static void add_not_judged(struct document *out, const struct plan_report *r)
 
 	if (o && !r->plan->note_n)
 		document_blank(out);
-	for (; o; o = report_not_judged(r, o))
-		if (r->rule_n)
-			document_item(out, STYLE_WARN, 0, "note:", "%s could not be judged: %s",
-				      o->rule->id, o->why ? o->why : "onehop check says why");
-		else
-			strbuf_printf(&ids, "%s%s", ids.len ? ", " : "", o->rule->id);
+	if (!r->rule_n)
+		report_root_would_judge(r, &ids);
+	for (; r->rule_n && o; o = report_not_judged(r, o))
+		document_item(out, STYLE_WARN, 0, "note:", "%s could not be judged: %s",
+			      o->rule->id, o->why ? o->why : "onehop check says why");
 	if (ids.len)
 		document_item(out, STYLE_WARN, 0, "note:", "not judged without root: %s", ids.text);
 }

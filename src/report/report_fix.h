@@ -56,6 +56,8 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
  * propose changes. The next one behind `o`, NULL: the first; NULL: none.
  */
 const struct outcome *report_not_judged(const struct plan_report *r, const struct outcome *o);
+/* Ids of those of them that only root could judge. */
+void report_root_would_judge(const struct plan_report *r, struct strbuf *out);
 /* "put back /etc/nccl.conf": what undoing a step does. */
 void step_undo_words(const struct step *s, struct strbuf *out);
 

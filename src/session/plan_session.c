@@ -1,17 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/plan_session.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "machine/machine.h"
 
 #include <errno.h>
 
+static enum ending refuse_trial(const struct plan *p)
+{
+	if (p->trial_unseen)
+		err_set(EPERM, "whether a trial boot is possible is unknown: %s", p->no_trial);
+	else
+		err_set(EPERM,
+			"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
+			p->no_trial);
+	return ENDED_REFUSED;
+}
+
+/* What is on trial is decided first, because until then it is unknown what the machine needs. */
+static enum ending check_trial(const struct change_session *fix)
+{
+	AUTO_FREE char *why = NULL;
+
+	if (fix_check_trial(fix->journal, fix->journal_n) == 0)
+		return ENDED_WELL;
+	why = xstrdup(err_msg());
+	err_set(EBUSY, "%s; nothing was changed", why);
+	return ENDED_REFUSED;
+}
+
+/* Where nothing can be written, the steps say that what their programs would make is unknown. */
+static enum ending look_ahead(struct plan_session *s, struct change_session *fix, bool applies)
+{
+	struct fix_run run;
+
+	if (!fix || !change_session_may_write(fix))
+		return ENDED_WELL;
+	run = change_session_run(fix);
+	return fix_foresee(&run, s->planned.plan) < 0 && applies ? ENDED_REFUSED : ENDED_WELL;
+}
+
 enum ending plan_session_begin(struct plan_session *s, const struct plan_choice *o,
-			       const struct machine_choice *from, const char *root)
+			       const struct machine_choice *from, struct change_session *fix,
+			       bool applies)
 {
 	const struct planning how = {
 		.from = from,
-		.root = root,
+		.root = fix ? fix->root : NULL,
 		.propose = {.rules = o->rules,
 			    .rule_n = o->rule_n,
 			    .iommu_off = o->iommu == IOMMU_OFF},
@@ -24,22 +61,17 @@ enum ending plan_session_begin(struct plan_session *s, const struct plan_choice 
 	};
 
 	*s = (struct plan_session){.o = o};
+	if (applies && check_trial(fix) != ENDED_WELL)
+		return ENDED_REFUSED;
 	if (machine_choice_read(from, MACHINE_TO_JUDGE, &s->machine) < 0)
 		return ENDED_UNDECIDED;
 	s->topology = topology_new(s->machine);
 	s->diagnosis = diagnose(s->topology);
 	if (planned_make(&how, s->diagnosis, &s->planned) < 0)
 		return ENDED_UNDECIDED;
-	if (!o->trial || !s->planned.plan->no_trial)
-		return ENDED_WELL;
-	if (s->planned.plan->trial_unseen)
-		err_set(EPERM, "whether a trial boot is possible is unknown: %s",
-			s->planned.plan->no_trial);
-	else
-		err_set(EPERM,
-			"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
-			s->planned.plan->no_trial);
-	return ENDED_REFUSED;
+	if (o->trial && s->planned.plan->no_trial)
+		return refuse_trial(s->planned.plan);
+	return look_ahead(s, fix, applies);
 }
 
 enum verdict plan_session_verdict(const struct plan_session *s, bool unseen)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/diagnose.h"
-#include "session/ending.h"
+#include "session/change_session.h"
 #include "session/planning.h"
 
 /* --iommu, from 1 on, as the choices of an option. */
@@ -26,9 +26,13 @@ struct plan_session {
 	struct planned planned;
 };
 
-/* `root`: of a system image, whose files are planned for; NULL: as machine_choice says. plan_session_done whatever the answer. */
+/*
+ * `fix`: of the system that is planned for, its journal read; NULL: of a recording, which has none. `applies`: the plan is
+ * to be carried out, so whatever forbids that is an error. plan_session_done whatever the answer.
+ */
 enum ending plan_session_begin(struct plan_session *s, const struct plan_choice *o,
-			       const struct machine_choice *from, const char *root);
+			       const struct machine_choice *from, struct change_session *fix,
+			       bool applies);
 /* BAD: there is something to do. `unseen`: rules that were named could not be judged. */
 enum verdict plan_session_verdict(const struct plan_session *s, bool unseen);
 void plan_session_done(struct plan_session *s);

@@ -2,14 +2,12 @@
 /* onehop undo: takes a fix back. Looks at no GPU and no library: rescue shells have none. */
 #include "cli/command.h"
 
-#include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cli/ask.h"
 #include "cli/fix_context.h"
 #include "report/report_unlock_delivery.h"
 
-#include <string.h>
+#include <errno.h>
 
 struct undo_options {
 	struct common_options common;
@@ -35,51 +33,24 @@ static const struct option undo_table[] = {
 };
 /* clang-format on */
 
-/* ---- the plan ---- */
+static int print_plan(const struct fix_context *s, const struct fix_outcome *o, enum exit_code code)
+{
+	struct document *d = document_new();
+
+	report_undo_plan(d, o, s->common->verbose);
+	return show_document(d, s->common, code);
+}
 
 /* The exit status is that with which the undo would end. */
-static int print_plan(struct fix_context *s, const struct fix_outcome *o, bool dry_run)
-{
-	const struct journal_entry *e = o->entry;
-	AUTO_FREE enum step_state *states = xcalloc(e->plan->step_n + 1, sizeof(*states));
-	AUTO_FREE char **now = xcalloc(e->plan->step_n + 1, sizeof(*now));
-	enum exit_code code = dry_run ? ending_code(fix_outcome_ending(o)) : EXIT_OK;
-	struct document *d = document_new();
-	int r;
-
-	fix_read_back(&s->session.host, e, states, now);
-	report_undo_plan(d, o, states, now, s->common->verbose);
-	if (plan_drops_lines(e->plan)) {
-		document_blank(d);
-		report_dropped(d, e->plan, true);
-	}
-	if (dry_run)
-		report_nothing_changed(d);
-	r = show_document(d, s->common, code);
-	for (size_t i = 0; i < e->plan->step_n; i++)
-		free(now[i]);
-	return r;
-}
-
-/* Runs the generators without installing their output, as `fix --apply` does. */
-static int look_ahead(struct fix_context *s, const struct journal_entry *e)
-{
-	const struct fix_run run = change_session_run(&s->session);
-
-	return fix_foresee_undo(&run, e);
-}
-
 static int dry_run(struct fix_context *s, const struct journal_entry *e)
 {
 	struct fix_outcome o;
+	enum exit_code code;
 
-	/* Where nothing can be written the plan is shown without. */
-	if (change_session_may_write(&s->session))
-		look_ahead(s, e);
-	o = change_session_rehearse_undo(&s->session, e);
-	if (s->common->json)
-		return print_json(report_undo_json(&o), ending_code(fix_outcome_ending(&o)));
-	return print_plan(s, &o, true);
+	/* Where it is unknown what would be lost, the plan is shown without. */
+	change_session_rehearse_undo(&s->session, e, &o);
+	code = ending_code(fix_outcome_ending(&o));
+	return s->common->json ? print_json(report_undo_json(&o), code) : print_plan(s, &o, code);
 }
 
 /* Scripts read what is done as it is done: they are shown no plan, and are not asked. */
@@ -90,18 +61,16 @@ static int show_and_ask(struct fix_context *s, const struct journal_entry *e, bo
 
 	if (s->common->json || !can_ask())
 		return 0;
-	if (look_ahead(s, e) < 0)
+	if (change_session_rehearse_undo(&s->session, e, &o) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
-	o = change_session_rehearse_undo(&s->session, e);
 	change_session_drop_events(&s->session);
-	r = print_plan(s, &o, false);
+	o.dry_run = false;
+	r = print_plan(s, &o, EXIT_OK);
 	return r || yes ? r
 			: ask(plan_drops_lines(e->plan) ? "Undo fix %u and lose these lines?"
 							: "Undo fix %u?",
 			      e->number);
 }
-
-/* ---- doing it ---- */
 
 static int undo(struct fix_context *s, unsigned number)
 {
@@ -115,75 +84,53 @@ static int undo(struct fix_context *s, unsigned number)
 							o.left_sources, report_undo_json(&o)));
 }
 
-/* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
-static int refuse(struct fix_context *s, int error, bool say)
+static int refuse(const struct fix_context *s, const struct fix_outcome *o)
 {
-	const struct fix_outcome o = {.undo = true,
-				      .dry_run = say,
-				      .error = error,
-				      .sentence = err_msg(),
-				      .root = s->session.root};
-
 	if (s->common->json)
-		return print_json(report_undo_json(&o), EXIT_REFUSED);
-	return fail(EXIT_REFUSED, "%s%s", o.sentence,
-		    error == -ENOENT ? " (see: onehop history)" : "");
+		return print_json(report_undo_json(o), EXIT_REFUSED);
+	return fail(EXIT_REFUSED, "%s%s", o->sentence,
+		    o->error == -ENOENT ? " (see: onehop history)" : "");
 }
 
-static int forget(struct fix_context *s, const struct fix_run *run, const struct journal_entry *e,
-		  bool dry_run)
+static int forget(struct fix_context *s, unsigned number, const struct undo_options *options)
 {
-	struct fix_outcome o = {.undo = true, .dry_run = dry_run, .root = s->session.root};
+	const struct fix_outcome o =
+		change_session_forget(&s->session, number, options->yes, options->dry_run);
 	struct document *d;
-	int r = dry_run ? 0 : fix_forget(run, e->number);
 
-	if (r < 0)
-		return refuse(s, r, false);
-	o.number = e->number;
-	change_session_read_journal(&s->session);
-	o.entry = change_session_entry(&s->session, o.number);
+	if (o.error)
+		return refuse(s, &o);
 	if (s->common->json)
 		return print_json(report_undo_json(&o), EXIT_OK);
 	d = document_new();
-	if (dry_run)
-		report_nothing_changed(d);
-	else
-		report_forgotten(d, o.entry);
+	report_forgotten(d, &o);
 	return show_document(d, s->common, EXIT_OK);
-}
-
-static int forget_or_say(struct fix_context *s, unsigned number, const struct undo_options *o)
-{
-	struct fix_run run = change_session_run(&s->session);
-	size_t at;
-	int r;
-
-	run.is_own = o->yes;
-	r = fix_check_forget(&run, s->session.journal, s->session.journal_n, number, &at);
-	return r < 0 ? refuse(s, r, o->dry_run)
-		     : forget(s, &run, &s->session.journal[at], o->dry_run);
 }
 
 static int undo_or_say(struct fix_context *s, unsigned number, const void *options)
 {
 	const struct undo_options *o = options;
+	const struct change_session *c = &s->session;
+	struct fix_outcome refused = {.undo = true, .dry_run = o->dry_run, .root = c->root};
 	size_t at;
 	int r;
 
-	if (!o->dry_run && !change_session_may_write(&s->session))
+	if (!o->dry_run && !change_session_may_write(c))
 		return fail(EXIT_REFUSED, "undo needs root. Nothing was changed.");
 	if (change_session_read_journal(&s->session) < 0)
-		return fail(EXIT_REFUSED, "%s", s->session.journal_unread);
+		return fail(EXIT_REFUSED, "%s", c->journal_unread);
 	if (o->forget)
-		return forget_or_say(s, number, o);
-	r = fix_check_undo(&s->session.host, s->session.journal, s->session.journal_n, number, &at);
-	if (r < 0)
-		return refuse(s, r, o->dry_run);
+		return forget(s, number, o);
+	/* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
+	refused.error = fix_check_undo(&s->session.host, c->journal, c->journal_n, number, &at);
+	refused.sentence = err_msg();
+	if (refused.error)
+		return refuse(s, &refused);
 	if (o->dry_run)
-		return dry_run(s, &s->session.journal[at]);
-	r = show_and_ask(s, &s->session.journal[at], o->yes);
+		return dry_run(s, &c->journal[at]);
+	r = show_and_ask(s, &c->journal[at], o->yes);
 	/* The one that was shown, whatever came behind it while somebody thought. */
-	return r ? r : undo(s, s->session.journal[at].number);
+	return r ? r : undo(s, c->journal[at].number);
 }
 
 static int run_undo(const void *options, const char *const *args)

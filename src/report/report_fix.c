@@ -46,10 +46,21 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
 			: PLAN_ANSWERS_NOTHING;
 }
 
-void report_forgotten(struct document *out, const struct journal_entry *e)
+static void add_nothing_changed(struct document *out)
 {
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed.");
+}
+
+void report_forgotten(struct document *out, const struct fix_outcome *o)
+{
+	const struct journal_entry *e = o->entry;
 	AUTO_STRBUF struct strbuf shown = {0};
 
+	if (o->dry_run) {
+		add_nothing_changed(out);
+		return;
+	}
 	if (!e->damage)
 		strbuf_printf(&shown, "; onehop history %u still shows what it did", e->number);
 	document_paragraph(
@@ -557,12 +568,12 @@ static void add_opt_in(struct document *out, const struct change_set *set)
 	}
 }
 
-static void add_lost(struct document *out, const struct plan *p)
+static void add_lost(struct document *out, const struct plan *p, bool undoing)
 {
 	if (!plan_drops_lines(p))
 		return;
 	document_blank(out);
-	report_dropped(out, p, false);
+	report_dropped(out, p, undoing);
 }
 
 static void add_notes(struct document *out, const struct plan *p)
@@ -678,7 +689,7 @@ void report_plan(struct document *out, const struct plan_report *r)
 	add_head(out, r);
 	add_steps(out, r);
 	add_trial(out, r);
-	add_lost(out, r->plan);
+	add_lost(out, r->plan, false);
 	add_manual(out, r->plan);
 	add_left_out(out, r->plan);
 	add_opt_in(out, r->changes);
@@ -897,8 +908,7 @@ static void add_stuck_steps(struct document *out, const struct fix_outcome *o)
 		"This undo will not be complete: what is marked as failing above stays. Fix the causes first, or undo the rest now.");
 }
 
-void report_undo_plan(struct document *out, const struct fix_outcome *o,
-		      const enum step_state *look, char *const *now, bool verbose)
+void report_undo_plan(struct document *out, const struct fix_outcome *o, bool verbose)
 {
 	const struct journal_entry *e = o->entry;
 	AUTO_STRBUF struct strbuf rules = {0};
@@ -915,29 +925,26 @@ void report_undo_plan(struct document *out, const struct fix_outcome *o,
 		if (!step_undoes(s))
 			continue;
 		step_undo_words(s, &b);
-		if (look[i] == STEP_IS_OTHER && s->kind == STEP_GENERATED)
+		if (o->look[i] == STEP_IS_OTHER && s->kind == STEP_GENERATED)
 			strbuf_puts(
 				&b,
 				" (was changed since then: it is regenerated, without lines that its program does not make; a copy is kept)");
-		else if (look[i] == STEP_IS_OTHER && step_by_parts(s))
+		else if (o->look[i] == STEP_IS_OTHER && step_by_parts(s))
 			strbuf_puts(
 				&b,
 				" (was changed since then: only the lines of the fix are removed)");
-		else if (look_texts[look[i]])
-			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
+		else if (look_texts[o->look[i]])
+			strbuf_printf(&b, " (%s)", look_texts[o->look[i]]);
 		add_step_title(out, ++number, strbuf_str(&b));
 		add_step_undo(out, s);
 		if (why_stuck(o, i))
 			document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Fails:", "%s",
 				      why_stuck(o, i));
-		if (now[i] && verbose)
-			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Now: ", "%s", now[i]);
+		if (o->now[i] && verbose)
+			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Now: ", "%s", o->now[i]);
 	}
 	add_stuck_steps(out, o);
-}
-
-void report_nothing_changed(struct document *out)
-{
-	document_blank(out);
-	document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed.");
+	add_lost(out, e->plan, true);
+	if (o->dry_run)
+		add_nothing_changed(out);
 }

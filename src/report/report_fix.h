@@ -83,15 +83,12 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o);
 const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
 
 /* The last line of undo --forget. */
-void report_forgotten(struct document *out, const struct journal_entry *e);
+void report_forgotten(struct document *out, const struct fix_outcome *o);
 
 /* ---- before an undo ---- */
 
-/* `o`: as of change_session_rehearse_undo; `look`: the present state of each step; `now`: its value if neither old nor new, else NULL. */
-void report_undo_plan(struct document *out, const struct fix_outcome *o,
-		      const enum step_state *look, char *const *now, bool verbose);
-/* The last line of --dry-run. */
-void report_nothing_changed(struct document *out);
+/* `o`: as of change_session_rehearse_undo. */
+void report_undo_plan(struct document *out, const struct fix_outcome *o, bool verbose);
 
 /* ---- history ---- */
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/child.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "unlock/download.h"
 
@@ -303,18 +304,55 @@ static void on_rehearsal(void *context, enum fix_event event, const struct journ
 		remember(context, &news);
 }
 
-struct fix_outcome change_session_rehearse_undo(struct change_session *s,
-						const struct journal_entry *e)
+/* The present state of each step. */
+static void read_back(struct change_session *s, struct fix_outcome *o)
 {
+	const size_t n = o->entry->plan->step_n;
+
+	o->look = arena_alloc(s->arena, n + 1, sizeof(*o->look));
+	o->now = arena_alloc(s->arena, n + 1, sizeof(*o->now));
+	fix_read_back(&s->host, o->entry, o->look, o->now);
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *now = o->now[i];
+
+		o->now[i] = now ? arena_strdup(s->arena, now) : NULL;
+	}
+}
+
+int change_session_rehearse_undo(struct change_session *s, const struct journal_entry *e,
+				 struct fix_outcome *ret)
+{
+	/* Who may not read everything would find failures that root does not have. */
+	const bool may_write = change_session_may_write(s);
 	struct fix_run run = change_session_run(s);
-	struct fix_outcome o = {.undo = true, .dry_run = true, .entry = e, .number = e->number};
+	struct fix_outcome o = {
+		.undo = true, .dry_run = true, .entry = e, .number = e->number, .root = s->root};
+	int r = may_write ? fix_foresee_undo(&run, e) : 0;
+	const char *unforeseen = r < 0 ? arena_strdup(s->arena, err_msg()) : NULL;
 
 	run.report = on_rehearsal;
-	/* Who may not read everything would find failures that root does not have. */
-	o.result = change_session_may_write(s) ? fix_rehearse_undo(&run, e) : FIX_DONE;
-	o.root = s->root;
+	o.result = may_write ? fix_rehearse_undo(&run, e) : FIX_DONE;
 	o.events = s->events;
 	o.event_n = s->event_n;
+	read_back(s, &o);
+	*ret = o;
+	return r < 0 ? err_set(-r, "%s", unforeseen) : 0;
+}
+
+struct fix_outcome change_session_forget(struct change_session *s, unsigned number, bool is_own,
+					 bool dry_run)
+{
+	struct fix_outcome o = {.undo = true, .dry_run = dry_run};
+	struct fix_run run = change_session_run(s);
+	size_t at;
+	int r;
+
+	run.is_own = is_own;
+	r = fix_check_forget(&run, s->journal, s->journal_n, number, &at);
+	o.number = r < 0 ? 0 : s->journal[at].number;
+	if (r == 0 && !dry_run)
+		r = fix_forget(&run, o.number);
+	finish(s, r, &o);
 	return o;
 }
 

@@ -34,6 +34,9 @@ struct fix_outcome {
 	struct left_build *left_builds;
 	size_t left_build_n;
 	const char *left_sources;
+	/* Of a rehearsal: the present state of each step, and its value if that is neither old nor new, else NULL. */
+	enum step_state *look;
+	char **now;
 };
 
 /* What a listener hears of each event. */
@@ -83,9 +86,15 @@ enum ending change_session_recover(struct change_session *s, bool *ret_recovered
 /* Each reads the journal again. Texts of the outcome are the session's. */
 struct fix_outcome change_session_apply(struct change_session *s, struct plan *p);
 struct fix_outcome change_session_undo(struct change_session *s, unsigned number);
-/* What the undo of it would come to; nothing is changed. Its events are what would fail; only root's, or the image's owner's. */
-struct fix_outcome change_session_rehearse_undo(struct change_session *s,
-						const struct journal_entry *e);
+/*
+ * What the undo of it would come to, and which lines would be lost; nothing is changed. Its events are what would fail;
+ * only root's, or the image's owner's. 0, or a negative errno with a sentence: what would be lost is unknown.
+ */
+int change_session_rehearse_undo(struct change_session *s, const struct journal_entry *e,
+				 struct fix_outcome *ret);
+/* Closes fix `number`, as fix_forget; `dry_run`: only checks. `is_own`: as in struct fix_run. */
+struct fix_outcome change_session_forget(struct change_session *s, unsigned number, bool is_own,
+					 bool dry_run);
 struct fix_outcome change_session_confirm(struct change_session *s, unsigned number,
 					  struct plan *p);
 enum ending fix_outcome_ending(const struct fix_outcome *o);

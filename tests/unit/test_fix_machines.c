@@ -564,7 +564,7 @@ static void check_report(const struct world *w, const struct machine *m,
 	for (size_t i = 0; i < p->step_n; i++)
 		look[i] = STEP_IS_NEW;
 	d = document_new();
-	report_undo_plan(d, &(struct fix_outcome){.entry = &e}, look, now, verbose);
+	report_undo_plan(d, &(struct fix_outcome){.entry = &e, .look = look, .now = now}, verbose);
 	check_words(w, d);
 }
 

@@ -566,7 +566,7 @@ static void undo_goes_backwards(void **state)
 	for (size_t i = 0; i < STEPS; i++)
 		look[i] = p->steps[i].kind == STEP_GENERATED ? STEP_IS_OTHER : STEP_IS_NEW;
 	look[3] = STEP_IS_OTHER;
-	report_undo_plan(d, &(struct fix_outcome){.entry = &e}, look, now, false);
+	report_undo_plan(d, &(struct fix_outcome){.entry = &e, .look = look, .now = now}, false);
 	text = written(d);
 	assert_order(text, order);
 	assert_lacks(text, "8. ");

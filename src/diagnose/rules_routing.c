@@ -93,12 +93,35 @@ static const char *setpci_line(struct rule_run *run, const char *address,
 			(unsigned)(f->acs_ctl.value & ~PCI_ACS_REDIRECTS));
 }
 
-/* The ports of some rule of ACS, but for those that have to stay as they are. */
-static void list_ports(struct rule_run *run, const struct port_hits *hits, struct strbuf *list)
+/* In the order in which the kernel parameter names them, each once. */
+struct ports {
+	const struct pci_function **items;
+	size_t n;
+};
+
+static void add_port(struct rule_run *run, struct ports *l, const struct pci_function *p)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->items[i] == p)
+			return;
+	*ARENA_PUSH(run->d->arena, l->items, l->n) = p;
+}
+
+/* Adds the ports of some rule of ACS, but for those that have to stay as they are. */
+static void add_ports(struct rule_run *run, const struct port_hits *hits, struct ports *l)
 {
 	FOR_EACH_PCI (f, run)
 		if (hits[f->index].hit && !acs_kept(run->m, f).by)
-			acs_list_add(list, f->name);
+			add_port(run, l, f);
+}
+
+static const char *ports_text(struct rule_run *run, const struct ports *l)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	for (size_t i = 0; i < l->n; i++)
+		strbuf_printf(&b, "%s%s", i ? ";" : "", l->items[i]->name);
+	return run_text(run, "%s", strbuf_str(&b));
 }
 
 static const char *lockdown_caveat(struct rule_run *run)
@@ -138,23 +161,6 @@ static const char *to_stay(struct rule_run *run, const char *word)
 		       : parameter_remedy(run, word);
 }
 
-/* The ports of "A;B", all of this machine. */
-static const struct pci_function **ports_of(struct rule_run *run, const char *list, size_t *ret_n)
-{
-	const struct pci_function **ports = NULL;
-	AUTO_FREE char *copy = xstrdup(list);
-	char *rest = copy, *name;
-
-	*ret_n = 0;
-	while ((name = strsep(&rest, ";"))) {
-		struct pci_address address;
-
-		if (pci_address_parse(name, &address) == 0 && pci_find(run->m, address))
-			*ARENA_PUSH(run->d->arena, ports, *ret_n) = pci_find(run->m, address);
-	}
-	return ports;
-}
-
 /* What the running command line says about ACS; either is NULL where it says nothing. */
 struct acs_said {
 	char *disable, *config;
@@ -166,34 +172,28 @@ static void acs_said_done(struct acs_said *s)
 	free(s->config);
 }
 
-static bool clears_all(struct rule_run *run, const struct acs_said *said, const char *list)
+static bool clears_all(const struct acs_said *said, const struct ports *ports)
 {
-	size_t n;
-	const struct pci_function **ports = ports_of(run, list, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (!acs_parameters_clear(said->disable, said->config, ports[i]))
+	for (size_t i = 0; i < ports->n; i++)
+		if (!acs_parameters_clear(said->disable, said->config, ports->items[i]))
 			return false;
-	return n > 0;
+	return ports->n > 0;
 }
 
 /* The first of the ports that config_acs= has a say over; NULL: none. */
-static const struct pci_function *outranked(struct rule_run *run, const struct acs_said *said,
-					    const char *list)
+static const struct pci_function *outranked(const struct acs_said *said, const struct ports *ports)
 {
-	size_t n;
-	const struct pci_function **ports = ports_of(run, list, &n);
 	struct acs_bits bits;
 
-	for (size_t i = 0; said->config && i < n; i++)
-		if (acs_config_names(said->config, ports[i], &bits))
-			return ports[i];
+	for (size_t i = 0; said->config && i < ports->n; i++)
+		if (acs_config_names(said->config, ports->items[i], &bits))
+			return ports->items[i];
 	return NULL;
 }
 
 /* `ports`: those of this finding; `all`: those that need the parameter, of which the last alone counts. */
 static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
-		       const char *ports, const char *all)
+		       const struct ports *ports, const struct ports *all)
 {
 	CLEANUP(acs_said_done)
 	struct acs_said said = {
@@ -201,19 +201,17 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 		.config =
 			acs_config_known(&run->m->kernel) ? acs_config_of_line(cmdline(run)) : NULL,
 	};
-	const struct pci_function *by_config = outranked(run, &said, ports);
+	const struct pci_function *by_config = outranked(&said, ports);
 	AUTO_STRBUF struct strbuf word = {0};
-	size_t n;
-	const struct pci_function **all_ports = ports_of(run, all, &n);
 
-	acs_word(said.disable, said.config, all_ports, n, &word);
-	if (clears_all(run, &said, ports))
+	acs_word(said.disable, said.config, all->items, all->n, &word);
+	if (clears_all(&said, ports))
 		finding_remedy(
 			run, f,
 			"the kernel command line already has %s in %s=, so the bits were set again "
 			"after boot by hotplug, a reset or firmware; clear them again: `%s`%s",
-			ports, by_config ? "config_acs" : "disable_acs_redir", commands,
-			lockdown_caveat(run));
+			ports_text(run, ports), by_config ? "config_acs" : "disable_acs_redir",
+			commands, lockdown_caveat(run));
 	else if (by_config)
 		finding_remedy(
 			run, f,
@@ -326,13 +324,13 @@ static bool tree_is_whole(const struct rule_run *run)
 /* Ports of a text that shows registers and not which port is above which GPU. */
 static void add_unplaced(struct rule_run *run)
 {
-	AUTO_STRBUF struct strbuf all = {0};
+	struct ports all = {0};
 
 	if (tree_is_whole(run))
 		return;
 	FOR_EACH_PCI (p, run)
 		if (is_unplaced(run, p))
-			acs_list_add(&all, p->name);
+			add_port(run, &all, p);
 	FOR_EACH_PCI (p, run) {
 		struct finding *f;
 
@@ -346,7 +344,7 @@ static void add_unplaced(struct rule_run *run)
 			(unsigned)p->acs_ctl.value,
 			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
 		f->severity = SEVERITY_WARNING;
-		acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), p->name, strbuf_str(&all));
+		acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), &(struct ports){&p, 1}, &all);
 		acs_evidence(run, f, p);
 	}
 }
@@ -356,9 +354,9 @@ static enum verdict probe_redirect(struct rule_run *run)
 {
 	bool requests = run->rule->number == REDIRECTED_REQUESTS;
 	struct port_hits *hits = switch_hits(run);
-	AUTO_STRBUF struct strbuf all = {0};
+	struct ports all = {0};
 
-	list_ports(run, hits, &all);
+	add_ports(run, hits, &all);
 	FOR_EACH_PCI (p, run) {
 		const struct port_hits *h = &hits[p->index];
 		struct acs_kept kept;
@@ -388,8 +386,8 @@ static enum verdict probe_redirect(struct rule_run *run)
 		if (kept.by)
 			kept_remedy(run, f, kept);
 		else
-			acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), p->name,
-				   strbuf_str(&all));
+			acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), &(struct ports){&p, 1},
+				   &all);
 		acs_evidence(run, f, p);
 	}
 	if (requests)
@@ -464,12 +462,13 @@ static const struct {
 static void root_remedy(struct rule_run *run, struct finding *f, const struct root_hits *h,
 			const char *commands)
 {
-	AUTO_STRBUF struct strbuf ports = {0}, all = {0};
+	struct ports ports = {0}, all = {0};
 
-	list_ports(run, h->ports, &ports);
-	list_ports(run, switch_hits(run), &all);
-	acs_list_add(&all, strbuf_str(&ports));
-	acs_remedy(run, f, commands, strbuf_str(&ports), strbuf_str(&all));
+	add_ports(run, h->ports, &ports);
+	add_ports(run, switch_hits(run), &all);
+	for (size_t i = 0; i < ports.n; i++)
+		add_port(run, &all, ports.items[i]);
+	acs_remedy(run, f, commands, &ports, &all);
 }
 
 /* One finding for all: what the root ports do with these bits is the same chipset's affair. */

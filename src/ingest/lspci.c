@@ -139,6 +139,7 @@ struct function {
 	bool extended; /* an extended capability is listed: the list was read */
 	bool acs, rebar, ats;
 	unsigned capability; /* offset of the current capability */
+	bool of_virtual;     /* the current capability is about the BARs of virtual functions */
 	bool whole;        /* a line after the capabilities was seen, or another function follows */
 	bool flags;        /* Flags: or Control: was seen, so the list of regions is complete */
 	bool capabilities; /* some capability line was seen */
@@ -586,7 +587,8 @@ static void read_capability(struct function *f, const struct text_line *l, const
 				break;
 			}
 	f->acs |= strstr(s, "Access Control Services") != NULL;
-	f->rebar |= strstr(s, "Resizable BAR") != NULL;
+	f->of_virtual = strstr(s, "Virtual Resizable BAR") != NULL;
+	f->rebar |= strstr(s, "Resizable BAR") && !f->of_virtual;
 	f->ats |= strstr(s, "Address Translation Service") != NULL;
 	if (strstr(s, "Access Control Services"))
 		STATE(f, l, "acs_offset", f->capability);
@@ -703,7 +705,8 @@ static void read_rebar(struct function *f, const struct text_line *l, const char
 	const char *sizes = strstr(rest, "supported:");
 	int64_t mask = 0;
 
-	if (!text_starts_with(rest, ": current size: ") || (index != 1 && index != 2))
+	if (!text_starts_with(rest, ": current size: ") || (index != 1 && index != 2) ||
+	    f->of_virtual)
 		return;
 	for (sizes = sizes ? sizes + strlen("supported:") : ""; *(sizes += strspn(sizes, " "));
 	     sizes += strcspn(sizes, " ")) {

@@ -194,6 +194,30 @@ static void lspci_verbose(void **state)
 	machine_free(m);
 }
 
+/*
+ * Cards with virtual functions have a second capability of the same form, about the BARs of those (pciutils ls-ecaps.c,
+ * cap_rebar).
+ */
+static void lspci_virtual_bars(void **state)
+{
+	struct machine *m = machine_of_one(
+		"3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+		"\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR-\n"
+		"\tRegion 0: Memory at 21c042000000 (64-bit, prefetchable) [size=16M]\n"
+		"\tRegion 2: Memory at 218000000000 (64-bit, prefetchable) [size=128G]\n"
+		"\tCapabilities: [134 v1] Physical Resizable BAR\n"
+		"\t\tBAR 2: current size: 128GB, supported: 64MB 128MB 64GB 128GB\n"
+		"\tCapabilities: [140 v1] Virtual Resizable BAR\n"
+		"\t\tBAR 1: current size: 4GB, supported: 64MB 128MB 1GB 2GB 4GB\n"
+		"\tKernel driver in use: nvidia\n");
+
+	(void)state;
+	assert_int_equal(m->trouble_n, 0);
+	assert_fact(m->pci[0].rebar_sizes, 64 | 128 | 64 << 10 | 128 << 10, "a:6");
+	assert_true(fact_is(m->gpus[0].bar1_bytes, 128LL << 30));
+	machine_free(m);
+}
+
 /* Cards without a display are 3D controllers, whose class begins with a digit. */
 static void lspci_names_data_centre_cards(void **state)
 {
@@ -586,6 +610,30 @@ static void variable_of_two_values(void **state)
 	assert_int_equal(m->trouble_n, 1);
 	assert_string_equal(m->troubles[0].where, "a:1 and a:4");
 	assert_string_equal(m->troubles[0].what, "disagree about NCCL_P2P_LEVEL: 'SYS' and 'LOC'");
+	machine_free(m);
+}
+
+static void assert_setting(const struct machine *m, size_t i, const char *name, const char *value)
+{
+	assert_true(i < m->nccl.setting_n);
+	assert_string_equal(m->nccl.settings[i].name, name);
+	assert_string_equal(m->nccl.settings[i].value, value);
+}
+
+/* A shell's line goes on behind a value: with another variable, with the command, with a comment. */
+static void variables_in_front_of_commands(void **state)
+{
+	struct machine *m = machine_of_one("NCCL_DEBUG=INFO NCCL_P2P_LEVEL=\"SYS\" torchrun --nnodes 1 a.py\n"
+					   "export NCCL_IB_HCA==mlx5_0:1,mlx5_1:1  # only port 1\n"
+					   "export NCCL_SOCKET_IFNAME=eth0, eth1\n");
+
+	(void)state;
+	assert_int_equal(m->trouble_n, 0);
+	assert_int_equal(m->nccl.setting_n, 4);
+	assert_setting(m, 0, "NCCL_DEBUG", "INFO");
+	assert_setting(m, 1, "NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:1");
+	assert_setting(m, 2, "NCCL_P2P_LEVEL", "SYS");
+	assert_setting(m, 3, "NCCL_SOCKET_IFNAME", "eth0, eth1");
 	machine_free(m);
 }
 
@@ -1711,6 +1759,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lspci_verbose),
+		cmocka_unit_test(lspci_virtual_bars),
 		cmocka_unit_test(lspci_names_data_centre_cards),
 		cmocka_unit_test(lspci_says_less),
 		cmocka_unit_test(lspci_numbers),
@@ -1728,6 +1777,7 @@ int main(void)
 		cmocka_unit_test(two_texts),
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(variable_of_two_values),
+		cmocka_unit_test(variables_in_front_of_commands),
 		cmocka_unit_test(version_of_nccl_alone),
 		cmocka_unit_test(rdma_tools),
 		cmocka_unit_test(cpu_lines),

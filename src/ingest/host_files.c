@@ -387,10 +387,8 @@ void uname_decode(const struct part *p, struct claims *c)
 
 /* ---- environment variables ---- */
 
-/* "NCCL_P2P_LEVEL=SYS", "export NCCL_DEBUG=INFO", "declare -x ..." */
-static const char *variable_at(const struct text_line *l)
+static size_t name_length(const char *s)
 {
-	static const char *const before[] = {"export ", "declare -x ", "- ", "set "};
 	static const char *const names[] = {"NCCL_",
 					    "CUDA_VISIBLE_DEVICES",
 					    "CUDA_DEVICE_ORDER",
@@ -398,18 +396,26 @@ static const char *variable_at(const struct text_line *l)
 					    "UCX_",
 					    "VLLM_",
 					    "TORCH_NCCL_"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (text_starts_with(s, names[i])) {
+			size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+			return s[n] == '=' ? n : 0;
+		}
+	return 0;
+}
+
+/* "NCCL_P2P_LEVEL=SYS", "export NCCL_DEBUG=INFO", "declare -x ..." */
+static const char *variable_at(const struct text_line *l)
+{
+	static const char *const before[] = {"export ", "declare -x ", "- ", "set "};
 	const char *s = line_text(l);
 
 	for (size_t i = 0; i < ARRAY_LEN(before); i++)
 		if (text_starts_with(s, before[i]))
 			s += strlen(before[i]);
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (text_starts_with(s, names[i])) {
-			size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-
-			return s[n] == '=' && !strchr(s, '$') ? s : NULL;
-		}
-	return NULL;
+	return name_length(s) && !strchr(s, '$') ? s : NULL;
 }
 
 static bool is_variable(const struct text_line *l)
@@ -426,13 +432,47 @@ size_t environment_match(struct part *p, const struct text_line *lines, size_t n
 	return n;
 }
 
+/*
+ * Adds a value without its quotes and returns where it ends, as a shell splits words: a command, another variable or a
+ * comment may follow. A list with blanks behind its commas, and a value that begins with a blank, are mistakes worth
+ * seeing, so they are kept.
+ */
+static const char *read_value(const char *s, struct strbuf *ret)
+{
+	const bool whole = *s == ' ';
+	char quote = '\0';
+
+	for (; *s && (quote || *s != ' ' || whole || s[-1] == ','); s++) {
+		const bool opens = !quote && (*s == '"' || *s == '\'');
+
+		if (!opens && *s != quote)
+			strbuf_putc(ret, *s);
+		quote = opens ? *s : *s == quote ? '\0' : quote;
+	}
+	return s;
+}
+
+/* The first variable in the words at s; NULL: none. */
+static const char *next_variable(const char *s)
+{
+	s += strspn(s, " ");
+	return name_length(s) ? s : NULL;
+}
+
 /* Each by its name, so that two values of one variable are a disagreement. */
 void environment_decode(const struct part *p, struct claims *c)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const char *s = variable_at(&p->lines[i]), *equals = strchr(s, '=');
+		const char *s = variable_at(&p->lines[i]);
 
-		claim(c, CLAIM_AT(p, &p->lines[i]), equals + 1, "environment/%.*s",
-		      (int)(equals - s), s);
+		while (s) {
+			AUTO_STRBUF struct strbuf value = {0};
+			const size_t name = name_length(s);
+			const char *end = read_value(s + name + 1, &value);
+
+			claim(c, CLAIM_AT(p, &p->lines[i]), strbuf_str(&value), "environment/%.*s",
+			      (int)name, s);
+			s = next_variable(end);
+		}
 	}
 }

@@ -623,9 +623,10 @@ static void assert_setting(const struct machine *m, size_t i, const char *name, 
 /* A shell's line goes on behind a value: with another variable, with the command, with a comment. */
 static void variables_in_front_of_commands(void **state)
 {
-	struct machine *m = machine_of_one("NCCL_DEBUG=INFO NCCL_P2P_LEVEL=\"SYS\" torchrun --nnodes 1 a.py\n"
-					   "export NCCL_IB_HCA==mlx5_0:1,mlx5_1:1  # only port 1\n"
-					   "export NCCL_SOCKET_IFNAME=eth0, eth1\n");
+	struct machine *m =
+		machine_of_one("NCCL_DEBUG=INFO NCCL_P2P_LEVEL=\"SYS\" torchrun --nnodes 1 a.py\n"
+			       "export NCCL_IB_HCA==mlx5_0:1,mlx5_1:1  # only port 1\n"
+			       "export NCCL_SOCKET_IFNAME=eth0, eth1\n");
 
 	(void)state;
 	assert_int_equal(m->trouble_n, 0);

@@ -266,6 +266,18 @@ static bool find_ids(const char *s, unsigned *ret_vendor, unsigned *ret_device)
 	return found;
 }
 
+/* "NVIDIA Corporation Device 2330 (rev a1)": a device that lspci's list of names lacks. */
+static void state_nameless(const struct function *f, const struct text_line *l, const char *s)
+{
+	const char *word = strstr(s, " Device ");
+	unsigned device;
+	int end = 0;
+
+	if (word && sscanf(word, " Device %4x%n", &device, &end) == 1 &&
+	    end == (int)strlen(" Device 2330") && (!word[end] || word[end] == ' '))
+		state_id(f, l, "device", device);
+}
+
 /* "AD102 [GeForce RTX 4090] [10de:2684] (rev a1)": the product name. */
 static void state_model(const struct function *f, const struct text_line *l, const char *name)
 {
@@ -330,6 +342,7 @@ static void read_names(struct function *f, const struct text_line *l, const char
 		if (text_starts_with(colon + 2, vendors[i].name)) {
 			vendor = vendors[i].id;
 			state_id(f, l, "vendor", vendor);
+			state_nameless(f, l, colon + 2);
 			ids = true;
 		}
 	if (ids && vendor == 0x10de && !f->bridge)

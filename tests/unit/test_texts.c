@@ -281,6 +281,20 @@ static void lspci_numbers(void **state)
 	machine_free(m);
 }
 
+/* What the list of names of an older lspci lacks. */
+static void lspci_without_a_name(void **state)
+{
+	struct machine *m =
+		machine_of_one("19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)\n"
+			       "1a:00.0 3D controller: NVIDIA Corporation Device 233 (rev a1)\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_fact(m->pci[0].device, 0x2330, "a:1");
+	assert_true(fact_unknown(m->pci[1].device));
+	machine_free(m);
+}
+
 static void lspci_tree(void **state)
 {
 	struct machine *m =
@@ -1764,6 +1778,7 @@ int main(void)
 		cmocka_unit_test(lspci_names_data_centre_cards),
 		cmocka_unit_test(lspci_says_less),
 		cmocka_unit_test(lspci_numbers),
+		cmocka_unit_test(lspci_without_a_name),
 		cmocka_unit_test(lspci_tree),
 		cmocka_unit_test(smi_tables),
 		cmocka_unit_test(smi_query),

@@ -60,16 +60,6 @@ static int diff_kbuild(struct delivery_facts *l, struct strbuf *out)
 	return r;
 }
 
-/* What is said of a release's file holds for the package's, which lacks the folder. */
-static int say_without_folder(const struct delivery_facts *l, int r)
-{
-	const char *said = arena_strdup(l->a, err_msg()), *at = strstr(said, KERNEL_OPEN);
-
-	if (!at)
-		return r;
-	return err_set(-r, "%.*s%s", (int)(at - said), said, at + strlen(KERNEL_OPEN));
-}
-
 static int read_of_package(void *context, const char *file, struct tree_file *ret)
 {
 	struct delivery_facts *l = context;
@@ -79,19 +69,12 @@ static int read_of_package(void *context, const char *file, struct tree_file *re
 	return ret->data ? 0 : err_set(ENOENT, "/%s cannot be read", path);
 }
 
-static int diff_kernel_open(struct delivery_facts *l, struct strbuf *out)
-{
-	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
-	int r = unlock_diff_kernel_open(folder, read_of_package, l, out);
-
-	return r < 0 ? say_without_folder(l, r) : 0;
-}
-
 static int diff_prebuilt(struct delivery_facts *l, struct strbuf *out)
 {
+	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
 	int r = diff_kbuild(l, out);
 
-	return r < 0 ? r : diff_kernel_open(l, out);
+	return r < 0 ? r : unlock_diff_kernel_open(folder, read_of_package, l, out);
 }
 
 /* ---- a whole tree ---- */

@@ -103,7 +103,7 @@ static int refuse_function(const struct unlock *u, const struct anchor *a)
 		what_differs(u, era_names[u->era].last, "this is not a release of NVIDIA's");
 
 	return err_set(EINVAL, "%s: %s: expected one function %s in %s, found none or several: %s",
-		       u->tree.dir, a->id, a->function, a->file, differs);
+		       u->tree.dir, a->id, a->function, name_in_tree(&u->tree, a->file), differs);
 }
 
 static int refuse_missing_file(const struct unlock *u, const struct anchor *a)
@@ -111,8 +111,8 @@ static int refuse_missing_file(const struct unlock *u, const struct anchor *a)
 	AUTO_FREE char *differs =
 		what_differs(u, era_names[u->era].last, "unpack the release again");
 
-	return err_set(EINVAL, "%s has no %s: expected for %s: %s", u->tree.dir, a->file, a->id,
-		       differs);
+	return err_set(EINVAL, "%s has no %s: expected for %s: %s", u->tree.dir,
+		       name_in_tree(&u->tree, a->file), a->id, differs);
 }
 
 static int refuse_count(const struct unlock *u, const struct anchor *a, int found)
@@ -124,8 +124,8 @@ static int refuse_count(const struct unlock *u, const struct anchor *a, int foun
 				     : "the tree was changed, or is not a release of NVIDIA's");
 
 	return err_set(EINVAL, "%s: %s: expected %u in %s%s%s, found %d: %s", u->tree.dir, a->id,
-		       a->count, a->function ? a->function : "", a->function ? " of " : "", a->file,
-		       found, differs);
+		       a->count, a->function ? a->function : "", a->function ? " of " : "",
+		       name_in_tree(&u->tree, a->file), found, differs);
 }
 
 /* Looks for a row's place; ret_at is where it begins. */
@@ -248,7 +248,7 @@ static int finish_file(struct unlock *u, struct unlock_file *f)
 	lexed_done(&x);
 	if (trouble)
 		return err_set(EINVAL, "%s/%s cannot be edited: %s afterwards", u->tree.dir,
-			       f->path, trouble);
+			       name_in_tree(&u->tree, f->path), trouble);
 	f->after = f->before;
 	f->after.data = arena_strndup(u->arena, strbuf_str(&b), b.len);
 	f->after.size = b.len;
@@ -303,7 +303,7 @@ static int plan_kernel_open(struct unlock *u, struct sources *s)
 	marked = sources_get(s, MARKER_FILE);
 	if (marked && count_in(marked, NULL, MARKER_PATTERN, NULL) != 0)
 		return err_set(EINVAL, "%s/%s is edited already: onehop's mark is in it",
-			       u->tree.dir, MARKER_FILE);
+			       u->tree.dir, name_in_tree(&u->tree, MARKER_FILE));
 	find_conditions(u, s);
 	r = check_rows(u, s, KERNEL_OPEN, ALL_ERAS);
 	for (size_t i = 0; i < u->n && r == 0; i++)
@@ -314,20 +314,21 @@ static int plan_kernel_open(struct unlock *u, struct sources *s)
 int unlock_diff_kernel_open(const char *dir, int (*read)(void *, const char *, struct tree_file *),
 			    void *context, struct strbuf *out)
 {
-	struct unlock u = {.arena = arena_new(), .tree = {.dir = dir, .fd = -1}};
+	struct unlock u = {.arena = arena_new(),
+			   .tree = {.dir = dir, .fd = -1, .is_package = true}};
 	struct sources s = {0};
 	int r = 0;
 
 	sources_name_kernel_open(&u, &s);
 	for (size_t i = 0; i < s.n && r == 0; i++)
-		r = read(context, s.files[i].path + strlen(KERNEL_OPEN), &s.files[i].before);
+		r = read(context, name_in_tree(&u.tree, s.files[i].path), &s.files[i].before);
 	if (r == 0)
 		r = plan_kernel_open(&u, &s);
 	for (size_t i = 0; i < u.n && r == 0; i++) {
 		const struct unlock_file *f = &u.files[i];
 
 		/* not what finish_file kept, which ends at a NUL */
-		edits_diff(f->path + strlen(KERNEL_OPEN), sources_get(&s, f->path)->before.data,
+		edits_diff(name_in_tree(&u.tree, f->path), sources_get(&s, f->path)->before.data,
 			   f->before.size, f->edits, f->n, out);
 	}
 	sources_done(&s);

@@ -12,6 +12,7 @@
 struct tree {
 	const char *dir; /* the caller's, for messages */
 	int fd;
+	bool is_package; /* it holds what releases have in KERNEL_OPEN, without that folder */
 	/* NULL, or called before each write with the path; a negative errno makes it fail. For tests. */
 	int (*before)(void *context, const char *path);
 	void *context;

@@ -16,6 +16,12 @@
 
 /* ---- one file ---- */
 
+const char *name_in_tree(const struct tree *t, const char *path)
+{
+	return path +
+	       (t->is_package && text_starts_with(path, KERNEL_OPEN) ? strlen(KERNEL_OPEN) : 0);
+}
+
 static int refuse_odd_text(const struct tree *t, const struct source_file *f)
 {
 	const char *crlf = memmem(f->before.data, f->before.size, "\r\n", 2);
@@ -25,9 +31,10 @@ static int refuse_odd_text(const struct tree *t, const struct source_file *f)
 			EINVAL,
 			"%s/%s: lines end in CR LF, not LF: unpack the release again without "
 			"conversion",
-			t->dir, f->path);
+			t->dir, name_in_tree(t, f->path));
 	if (f->lexed.trouble)
-		return err_set(EINVAL, "%s/%s:%u: %s: is the file whole?", t->dir, f->path,
+		return err_set(EINVAL, "%s/%s:%u: %s: is the file whole?", t->dir,
+			       name_in_tree(t, f->path),
 			       line_of(f->before.data, f->lexed.trouble_at), f->lexed.trouble);
 	return 0;
 }

@@ -44,6 +44,8 @@ struct sources {
 
 /* All files that the tables and the manifest name, with u->state. Refuses what is neither released nor ours. */
 int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_manifest);
+/* A file that the tables name, as this tree names it. */
+const char *name_in_tree(const struct tree *t, const char *path);
 /* Names the files below KERNEL_OPEN that the tables name. */
 void sources_name_kernel_open(struct unlock *u, struct sources *ret);
 /* As sources_read, for files whose text is in `before` already, of a tree without a manifest. */

@@ -737,7 +737,8 @@ static void odd_files_are_refused(void **state)
 	edit_and_expect(r, "nvidia/nv-pci.c", "int x;\n", "patch", "expected");
 	strbuf_puts(&marked, "MODULE_INFO(onehop, \"unlock 2\");\n"
 			     "static int " RESIZE "(struct pci_dev *pci_dev) {\n}\n");
-	edit_and_expect(r, "nvidia/nv-pci.c", marked.text, "patch", "onehop's mark is in it");
+	edit_and_expect(r, "nvidia/nv-pci.c", marked.text, "patch",
+			"/" TREE "/nvidia/nv-pci.c is edited already: onehop's mark is in it");
 	edit_and_expect(r, "dkms.conf", "DEST_MODULE_NAME[0]=`id`\nBUILT_MODULE_NAME[0]=nvidia\n",
 			"dkms tree", "does not name nvidia.ko");
 }

@@ -2,6 +2,7 @@
 /* All rules: the topics' tables one after the other, in the order in which a packet meets them. */
 #include "diagnose/rules.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -10,51 +11,25 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct {
-	const struct rule *rows;
-	size_t n;
-} topics[] = {
-	{rules_driver, RULES_DRIVER_N},
-	{rules_unlock, RULES_UNLOCK_N},
-	{rules_pcie, RULES_PCIE_N},
-	{rules_routing, RULES_ROUTING_N},
-	{rules_uplink, RULES_UPLINK_N},
-	{rules_nvlink, RULES_NVLINK_N},
-	{rules_host, RULES_HOST_N},
-	{rules_fix, RULES_FIX_N},
-	{rules_log, RULES_LOG_N},
-	{rules_peermem, RULES_PEERMEM_N},
-	{rules_rdma, RULES_RDMA_N},
-	{rules_nccl, RULES_NCCL_N},
-	{rules_nccl_net, RULES_NCCL_NET_N},
-	{rules_nccl_values, RULES_NCCL_VALUES_N},
-	{rules_nccl_bugs, RULES_NCCL_BUGS_N},
-	{rules_nccl_topo, RULES_NCCL_TOPO_N},
-	{rules_libraries, RULES_LIBRARIES_N},
-	{rules_observed, RULES_OBSERVED_N},
+static const struct rule *const topics[] = {
+	rules_driver,    rules_unlock,    rules_pcie,     rules_routing,     rules_uplink,
+	rules_nvlink,    rules_host,      rules_fix,      rules_log,         rules_peermem,
+	rules_rdma,      rules_nccl,      rules_nccl_net, rules_nccl_values, rules_nccl_bugs,
+	rules_nccl_topo, rules_libraries, rules_observed,
 };
-
-static bool is_last(const struct rule *r, size_t topic)
-{
-	return r == &topics[topic].rows[topics[topic].n - 1];
-}
-
-static bool is_of(const struct rule *r, size_t topic)
-{
-	for (size_t i = 0; i < topics[topic].n; i++)
-		if (r == &topics[topic].rows[i])
-			return true;
-	return false;
-}
 
 const struct rule *rule_next(const struct rule *r)
 {
-	for (size_t t = 0; t < sizeof(topics) / sizeof(*topics); t++) {
+	for (size_t t = 0; t < ARRAY_LEN(topics); t++) {
+		const struct rule *row = topics[t];
+
 		if (!r)
-			return &topics[t].rows[0];
-		if (is_of(r, t) && !is_last(r, t))
-			return r + 1;
-		if (is_last(r, t))
+			return row;
+		while (row->id && row != r)
+			row++;
+		if (row->id && row[1].id)
+			return row + 1;
+		if (row->id)
 			r = NULL; /* the next topic's first */
 	}
 	return NULL;

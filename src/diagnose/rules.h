@@ -6,48 +6,25 @@
 #include "machine/usable.h"
 #include "support/support.h"
 
-/*
- * Rows of each topic. A topic's file defines `const struct rule rules_TOPIC[] = {...};` with
- * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
- * type.
- */
-#define RULES_DRIVER_N      23
-#define RULES_UNLOCK_N      7
-#define RULES_PCIE_N        13
-#define RULES_ROUTING_N     9
-#define RULES_UPLINK_N      1
-#define RULES_NVLINK_N      3
-#define RULES_HOST_N        10
-#define RULES_FIX_N         1
-#define RULES_LOG_N         20
-#define RULES_PEERMEM_N     10
-#define RULES_RDMA_N        12
-#define RULES_NCCL_N        13
-#define RULES_NCCL_NET_N    7
-#define RULES_NCCL_VALUES_N 9
-#define RULES_NCCL_BUGS_N   1
-#define RULES_NCCL_TOPO_N   2
-#define RULES_LIBRARIES_N   10
-#define RULES_OBSERVED_N    9
-
-extern const struct rule rules_driver[RULES_DRIVER_N];
-extern const struct rule rules_unlock[RULES_UNLOCK_N];
-extern const struct rule rules_pcie[RULES_PCIE_N];
-extern const struct rule rules_routing[RULES_ROUTING_N];
-extern const struct rule rules_uplink[RULES_UPLINK_N];
-extern const struct rule rules_nvlink[RULES_NVLINK_N];
-extern const struct rule rules_host[RULES_HOST_N];
-extern const struct rule rules_fix[RULES_FIX_N];
-extern const struct rule rules_log[RULES_LOG_N];
-extern const struct rule rules_peermem[RULES_PEERMEM_N];
-extern const struct rule rules_rdma[RULES_RDMA_N];
-extern const struct rule rules_nccl[RULES_NCCL_N];
-extern const struct rule rules_nccl_net[RULES_NCCL_NET_N];
-extern const struct rule rules_nccl_values[RULES_NCCL_VALUES_N];
-extern const struct rule rules_nccl_bugs[RULES_NCCL_BUGS_N];
-extern const struct rule rules_nccl_topo[RULES_NCCL_TOPO_N];
-extern const struct rule rules_libraries[RULES_LIBRARIES_N];
-extern const struct rule rules_observed[RULES_OBSERVED_N];
+/* Rows of each topic, in its own file; behind the last is one without an id. */
+extern const struct rule rules_driver[];
+extern const struct rule rules_unlock[];
+extern const struct rule rules_pcie[];
+extern const struct rule rules_routing[];
+extern const struct rule rules_uplink[];
+extern const struct rule rules_nvlink[];
+extern const struct rule rules_host[];
+extern const struct rule rules_fix[];
+extern const struct rule rules_log[];
+extern const struct rule rules_peermem[];
+extern const struct rule rules_rdma[];
+extern const struct rule rules_nccl[];
+extern const struct rule rules_nccl_net[];
+extern const struct rule rules_nccl_values[];
+extern const struct rule rules_nccl_bugs[];
+extern const struct rule rules_nccl_topo[];
+extern const struct rule rules_libraries[];
+extern const struct rule rules_observed[];
 
 /* While it is made; findings stay where they are so that probes may keep pointers to them. */
 struct diagnosis_builder {

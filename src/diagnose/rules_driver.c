@@ -1597,4 +1597,5 @@ const struct rule rules_driver[] = {
 		.probe = probe_mig,
 		.fact = GPU_FACT(mig_enabled, "the MIG mode"),
 	},
+	{0},
 };

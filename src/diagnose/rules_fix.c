@@ -388,4 +388,5 @@ const struct rule rules_fix[] = {
 		.probe = probe_in_effect,
 		.propose = propose_in_effect,
 	},
+	{0},
 };

@@ -582,4 +582,5 @@ const struct rule rules_host[] = {
 		.fact = GPU_FACT(persistence, "the persistence mode"),
 		.propose = propose_persistence,
 	},
+	{0},
 };

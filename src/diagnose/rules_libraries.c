@@ -475,4 +475,5 @@ const struct rule rules_libraries[] = {
 		.needs = NEEDS_SETTINGS,
 		.probe = probe_gloo_ifname,
 	},
+	{0},
 };

@@ -955,4 +955,5 @@ const struct rule rules_log[] = {
 		.probe = probe_boots,
 		.heard = heard_boots,
 	},
+	{0},
 };

@@ -1069,4 +1069,5 @@ const struct rule rules_nccl[] = {
 		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_proto,
 	},
+	{0},
 };

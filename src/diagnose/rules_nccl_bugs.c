@@ -117,7 +117,7 @@ static enum verdict probe_bug(struct rule_run *run)
 	return otherwise;
 }
 
-const struct rule rules_nccl_bugs[RULES_NCCL_BUGS_N] = {
+const struct rule rules_nccl_bugs[] = {
 	{
 		.id = "nccl-known-bug",
 		.title = "NCCL's release has no known bug that concerns this machine",
@@ -130,4 +130,5 @@ const struct rule rules_nccl_bugs[RULES_NCCL_BUGS_N] = {
 		.needs = NEEDS_GPU,
 		.probe = probe_bug,
 	},
+	{0},
 };

@@ -721,4 +721,5 @@ const struct rule rules_nccl_net[] = {
 		.blocks = BLOCKS_NOTHING,
 		.probe = probe_rails,
 	},
+	{0},
 };

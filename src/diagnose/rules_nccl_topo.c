@@ -351,7 +351,7 @@ static enum verdict probe_contents(struct rule_run *run)
 
 #define NCCL_XML "NVIDIA/nccl src/graph/xml.cc, topo.cc"
 
-const struct rule rules_nccl_topo[RULES_NCCL_TOPO_N] = {
+const struct rule rules_nccl_topo[] = {
 	{
 		.id = "nccl-link-speed",
 		.title = "NCCL plans with the real speed of every PCIe link",
@@ -381,4 +381,5 @@ const struct rule rules_nccl_topo[RULES_NCCL_TOPO_N] = {
 		.needs = NEEDS_GPU,
 		.probe = probe_contents,
 	},
+	{0},
 };

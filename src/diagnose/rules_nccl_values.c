@@ -469,4 +469,5 @@ const struct rule rules_nccl_values[] = {
 		.needs = NEEDS_SETTINGS,
 		.probe = probe_debug_subsys,
 	},
+	{0},
 };

@@ -348,4 +348,5 @@ const struct rule rules_nvlink[] = {
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
 		.probe = probe_manager,
 	},
+	{0},
 };

@@ -776,4 +776,5 @@ const struct rule rules_observed[] = {
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_implausible,
 	},
+	{0},
 };

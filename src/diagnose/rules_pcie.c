@@ -1435,4 +1435,5 @@ const struct rule rules_pcie[] = {
 		.needs = NEEDS_TWO_GPUS | NEEDS_CONFIG_SPACE | NEEDS_TREE,
 		.probe = probe_atomics,
 	},
+	{0},
 };

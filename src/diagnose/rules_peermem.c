@@ -805,4 +805,5 @@ const struct rule rules_peermem[] = {
 		.needs = GDR_NEEDS,
 		.probe = probe_dma_buf,
 	},
+	{0},
 };

@@ -851,4 +851,5 @@ const struct rule rules_rdma[] = {
 		.probe = probe_roce_gid,
 		.one_is_enough = true,
 	},
+	{0},
 };

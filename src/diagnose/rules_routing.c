@@ -1361,4 +1361,5 @@ const struct rule rules_routing[] = {
 		.scope = SCOPE_PAIR,
 		.probe = probe_class,
 	},
+	{0},
 };

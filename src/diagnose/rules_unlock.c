@@ -777,6 +777,5 @@ const struct rule rules_unlock[] = {
 		.probe = probe_managed,
 		.report = report_managed,
 	},
+	{0},
 };
-
-static_assert(sizeof(rules_unlock) / sizeof(*rules_unlock) == RULES_UNLOCK_N, "rules.h");

@@ -100,7 +100,7 @@ static enum verdict probe_uplink(struct rule_run *run)
 			 : VERDICT_OK;
 }
 
-const struct rule rules_uplink[RULES_UPLINK_N] = {
+const struct rule rules_uplink[] = {
 	{
 		.id = "uplink-shared",
 		.title = "GPUs that share a switch's uplink reach each other below the switch",
@@ -115,4 +115,5 @@ const struct rule rules_uplink[RULES_UPLINK_N] = {
 		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.probe = probe_uplink,
 	},
+	{0},
 };

@@ -12,10 +12,17 @@
 
 /* ---- memory ---- */
 
-/* Multiples of 16 places, so that every window is whole words of the pattern. */
+/* The fewest messages that are whole vectors of the pattern, 16 bytes. */
+static uint64_t whole(uint64_t bytes)
+{
+	uint64_t factor = bytes & -bytes;
+
+	return factor < 16 ? 16 / factor : 1;
+}
+
 uint64_t end_places(uint64_t window, const struct rdma_load *load)
 {
-	uint64_t n = window / load->bytes, unit = 16ull * load->queues;
+	uint64_t n = window / load->bytes, unit = whole(load->bytes) * load->queues;
 
 	n = n > PLACES_MAX ? PLACES_MAX : n;
 	n -= n % unit;

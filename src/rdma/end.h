@@ -15,7 +15,7 @@ struct end {
 	struct queue_pair queues[STREAMS_MAX]; /* of writes, then as many of reads */
 };
 
-/* Places of a window for these messages: each queue has as many, and all are whole words of the pattern. */
+/* Places of a window for these messages: each queue has as many, at least one, and all are whole words of the pattern. */
 uint64_t end_places(uint64_t window, const struct rdma_load *load);
 /* Less memory than requested may be available: locked pages, or the GPU's BAR1. */
 bool end_can_halve(uint64_t places, const struct rdma_load *load);

@@ -18,7 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WINDOW_MAX    (64ull << 20) /* of a port, in each direction */
+/* Of a port, in each direction, unless one message a queue pair is more. */
+#define WINDOW_MAX    (64ull << 20)
 #define TURNED_MAX    8
 #define TURNED_S      1.0
 #define PEER_MAX_S    3600.0
@@ -106,6 +107,13 @@ static const struct verbs_gid_entry *own_gid(const struct nic_port *p, uint64_t 
 	return NULL;
 }
 
+static uint64_t window_max(enum region_way way, uint64_t bytes, unsigned queues)
+{
+	uint64_t most = way == REGION_HOST ? WINDOW_MAX : HOSTS_GPU_WINDOW;
+
+	return bytes * queues > most ? bytes * queues : most;
+}
+
 static int start_open(struct listen *l, size_t port, const struct peer_message *m)
 {
 	const struct nic_port *p = &l->h->s->listing->ports[port];
@@ -119,7 +127,7 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 	if (r < 0)
 		return r;
 	if (!gid || s->open || bytes < 2 || places % (s->peer.n / 2) || bytes * places % 16 ||
-	    bytes * places > (way == REGION_HOST ? WINDOW_MAX : HOSTS_GPU_WINDOW) ||
+	    bytes * places > window_max(way, bytes, s->peer.n / 2) ||
 	    !(hosts_ways(l->h, port) >> way & 1) || !m->v[PEER_K_DEPTH] || !m->v[PEER_K_LIMIT])
 		return refuse(l, "asks for a connection that is not allowed");
 	if (m->v[PEER_K_TIME] > MEASURE_MAX_S)

@@ -9,6 +9,7 @@
 #include "base/markup.h"
 #include "base/strbuf.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,10 @@ struct sheet {
 
 /* ---- text ---- */
 
-/* What Markdown could take for markup anywhere in a line. A mention of somebody is parted by a comment. */
+/* Behind the @ of what would be a mention of somebody. */
+#define PARTED "<!-- -->"
+
+/* What Markdown could take for markup anywhere in a line. */
 static void put_character(struct strbuf *out, char c)
 {
 	if (strchr("\\*_[]#~|!`$", c))
@@ -34,27 +38,46 @@ static void put_character(struct strbuf *out, char c)
 	if (c == '\n') /* ends bold, a summary and a heading: put_rich has breaks */
 		strbuf_putc(out, ' ');
 	else if (c == '@')
-		strbuf_puts(out, "@<!-- -->");
+		strbuf_puts(out, "@" PARTED);
 	else
 		strbuf_putc(out, c);
 }
 
-/* Escaped for HTML first, which Markdown passes through, and then for Markdown. */
+/* Where a backslash keeps a line's beginning from being a list or the underline of a heading. */
+static size_t mark_at(const char *line)
+{
+	size_t digits = strspn(line, "0123456789");
+
+	return strchr("+-=", *line) || (digits && line[digits] && strchr(".)", line[digits]))
+		       ? digits
+		       : SIZE_MAX;
+}
+
+/* Escaped for HTML, which Markdown passes through. */
+static void put_html(const struct page_format *format, const char *text, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf filtered = {0};
+
+	if (format->filter)
+		format->filter(format->filter_arg, text, &filtered);
+	markup_puts(out, format->filter ? strbuf_str(&filtered) : text);
+}
+
+/* Escaped for HTML first, and then for Markdown. */
 static void put_plain(struct sheet *m, const char *s, size_t n, bool line_start)
 {
 	AUTO_FREE char *text = xstrndup(s, n);
-	AUTO_STRBUF struct strbuf filtered = {0}, safe = {0};
+	AUTO_STRBUF struct strbuf safe = {0};
+	size_t mark;
 
-	if (m->format->filter)
-		m->format->filter(m->format->filter_arg, text, &filtered);
-	markup_puts(&safe, m->format->filter ? strbuf_str(&filtered) : text);
-	/* A list, a heading's underline or a numbered list would begin so. */
-	if (line_start && safe.len && strchr("+-=0123456789", safe.text[0]))
-		strbuf_puts(m->out, "<!-- -->");
+	put_html(m->format, text, &safe);
+	mark = line_start && safe.len ? mark_at(safe.text) : SIZE_MAX;
 	for (size_t i = 0; i < safe.len;) {
 		/* A reference of markup.c stays whole. */
 		size_t k = safe.text[i] == '&' ? strcspn(safe.text + i, ";") + 1 : 1;
 
+		if (i == mark)
+			strbuf_putc(m->out, '\\');
 		if (k == 1)
 			put_character(m->out, safe.text[i]);
 		else
@@ -231,12 +254,25 @@ static void put_table(struct sheet *m, const struct block *b)
 	strbuf_puts(m->out, "\n");
 }
 
+/* A line of HTML, in which nothing is Markdown but that somebody is mentioned. */
+static void put_summary(struct sheet *m, const char *text)
+{
+	AUTO_STRBUF struct strbuf safe = {0};
+
+	put_html(m->format, text, &safe);
+	for (size_t i = 0; i < safe.len; i++) {
+		strbuf_putc(m->out, safe.text[i] == '\n' ? ' ' : safe.text[i]);
+		if (safe.text[i] == '@')
+			strbuf_puts(m->out, PARTED);
+	}
+}
+
 static void put_begin(struct sheet *m, const struct block *b)
 {
 	if (b->group != GROUP_FOLD)
 		return;
 	strbuf_puts(m->out, "<details><summary>");
-	put_plain(m, b->text, strlen(b->text), false);
+	put_summary(m, b->text);
 	strbuf_puts(m->out, "</summary>\n\n");
 }
 

@@ -143,11 +143,35 @@ static const char *skip_code(const char *s)
 	return s + n + 2;
 }
 
+/* Behind the summary whose text begins at s: HTML, in which Markdown means nothing. */
+static const char *skip_summary(const char *s)
+{
+	while (strncmp(s, "</summary>\n", 11) != 0) {
+		size_t n = *s == '<' ? begins_with(s, markdown_tags) : 0;
+
+		if (*s == '\n' || (*s == '<' && !n))
+			fail("a tag in a summary", s);
+		if (!n)
+			check_character(s);
+		s += n ? n : 1;
+	}
+	return s + 10;
+}
+
+/* A line that begins with a comment is HTML as a whole: neither code nor a backslash holds in it. */
 static void check_markdown(const char *all)
 {
+	static const char summary[] = "<details><summary>";
+
 	for (const char *s = all; *s;) {
-		if (strncmp(s, "```", 3) == 0 && (s == all || s[-1] == '\n')) {
+		bool begins = s == all || s[-1] == '\n';
+
+		if (begins && strncmp(s, "<!--", 4) == 0)
+			fail("a line of HTML", s);
+		if (strncmp(s, "```", 3) == 0 && begins) {
 			s = skip_fence(s);
+		} else if (strncmp(s, summary, strlen(summary)) == 0) {
+			s = skip_summary(s + strlen(summary));
 		} else if (*s == '`') {
 			s = skip_code(s);
 		} else if (*s == '\\' && s[1]) {

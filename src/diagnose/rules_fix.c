@@ -252,21 +252,34 @@ static struct finding *report_missing(struct rule_run *run, const struct applied
 	return fact_is(a->same_boot, 0) ? report_lost(run, a, name) : report_due(run, a, name);
 }
 
+/* A boot that bypassed the boot loader (kexec, a rescue medium) leaves its one-time entry set. */
+static bool trial_waits(const struct rule_run *run, const struct applied *a)
+{
+	return !fact_is(a->same_boot, 0) || fact_is(run->m->trial_set, 1);
+}
+
 static struct finding *report_trial(struct rule_run *run, const struct applied *a, const char *name)
 {
 	struct subject about = SUBJECT(FIX, run_text(run, "fix %u", a->fix));
 	struct finding *f;
 
-	if (!fact_is(a->same_boot, 0)) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, about,
-				"%s is on trial: the next boot uses it once", name);
-		finding_remedy(run, f, "reboot to try it");
-	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
+	if (fact_is(a->same_boot, 0) && fact_is(parameter_effect(run, a).in_effect, 1)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
 				"%s is on trial in this boot: the next boot reverts it unless it "
 				"is confirmed",
 				name);
 		finding_remedy(run, f, "`onehop fix --confirm`");
+	} else if (trial_waits(run, a)) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, about,
+				"%s is on trial: the next boot uses it once", name);
+		finding_remedy(run, f, "reboot to try it");
+	} else if (fact_unknown(run->m->trial_set)) {
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, about,
+			"%s is on trial, and this boot is without it: the trial was not confirmed, or "
+			"is still to come",
+			name);
+		finding_remedy(run, f, "`sudo onehop history` shows which");
 	} else {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, about,

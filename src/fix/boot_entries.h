@@ -10,13 +10,6 @@ struct source;
 /* The end of the ID of a copy that onehop keeps while it replaces an entry: never one to be edited. */
 #define BOOT_ENTRY_KEPT ".onehop-old"
 
-/*
- * The entry of a trial boot, which is never among those that are read. It must not become the default by
- * itself: systemd-boot lists entries without a sort-key last, and of these the name that begins with "-" as
- * the last one. It skips the "_", which spares a person's shell a name that looks like an option.
- */
-#define BOOT_ENTRY_TRIAL "_-onehop-trial.conf"
-
 enum boot_entry_kind {
 	ENTRY_OURS,   /* starts this system, and its command line can be edited */
 	ENTRY_RESCUE, /* starts this system to repair it: stays as it is */

@@ -4,12 +4,11 @@
 
 #include "base/path.h"
 #include "fix/grub_menu.h"
+#include "machine/boot_entry.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-
-#define TRIAL_ID "onehop-trial"
 
 /* ---- whether one is wanted ---- */
 
@@ -414,10 +413,10 @@ static void add_block(struct planner *p, const struct grub_trial *t, struct strb
 	strbuf_puts(out, STEP_BLOCK_BEGIN ": a trial boot; \"onehop undo\" removes it\n");
 	if (other >= 0)
 		strbuf_printf(out,
-			      "if [ \"${default}\" = " TRIAL_ID " ]; then\n"
+			      "if [ \"${default}\" = " GRUB_ENTRY_TRIAL " ]; then\n"
 			      "\tset fallback=%ld\nfi\n",
 			      other);
-	grub_item_copy(&t->menu, t->entry, title, TRIAL_ID, trial_words(p, line), out);
+	grub_item_copy(&t->menu, t->entry, title, GRUB_ENTRY_TRIAL, trial_words(p, line), out);
 	strbuf_puts(out, STEP_BLOCK_END "\n");
 }
 
@@ -457,8 +456,8 @@ static void set_next(struct planner *p, const struct grub_trial *t, const struct
 	s->target = t->block;
 	s->at = "next_entry";
 	s->old = (struct bytes){"", 0};
-	s->new = (struct bytes){TRIAL_ID, strlen(TRIAL_ID)};
-	s->argv = plan_argv(p, t->g->reboot, TRIAL_ID, NULL);
+	s->new = (struct bytes){GRUB_ENTRY_TRIAL, strlen(GRUB_ENTRY_TRIAL)};
+	s->argv = plan_argv(p, t->g->reboot, GRUB_ENTRY_TRIAL, NULL);
 	s->undo_argv = plan_argv(p, t->g->editenv, block, "unset", "next_entry", NULL);
 	s->check_argv = plan_argv(p, t->g->probe, "--target=abstraction", block, NULL);
 	s->deadline_s = 60;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the list of changes that `onehop fix` expects to be in force, for `check` to compare. */
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/text.h"
+#include "machine/boot_entry.h"
+#include "machine/efi_variable.h"
 #include "machine/read.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -82,6 +86,64 @@ static bool read_line(struct reader *r, struct fact_str boot, char *line, const 
 	return true;
 }
 
+/* ---- a trial's one-time entry ---- */
+
+static bool grub_starts_trial(const char *block, size_t size)
+{
+	const char *value;
+	size_t n;
+
+	(void)size;
+	return text_after(block, "next_entry=", &value, &n) && n == strlen(GRUB_ENTRY_TRIAL) &&
+	       memcmp(value, GRUB_ENTRY_TRIAL, n) == 0;
+}
+
+static bool loader_starts_trial(const char *file, size_t size)
+{
+	AUTO_FREE char *lines = efi_lines(file, size);
+
+	return text_starts_with(lines, BOOT_ENTRY_TRIAL);
+}
+
+/* Each boot loader clears its own before it starts the entry. */
+static const struct {
+	const char *path;
+	bool (*starts_trial)(const char *file, size_t size);
+} one_shots[] = {
+	{"boot/grub2/grubenv", grub_starts_trial},
+	{"boot/grub/grubenv", grub_starts_trial},
+	{EFI_LOADER_VARIABLE("LoaderEntryOneShot"), loader_starts_trial},
+};
+
+/* Known to be unset only if each place could be read. */
+static struct fact_int read_trial_set(struct reader *r)
+{
+	struct fact_int set = fact_int(0, one_shots[0].path);
+
+	for (size_t i = 0; i < ARRAY_LEN(one_shots); i++) {
+		const char *path = one_shots[i].path;
+		AUTO_FREE char *file = NULL;
+		size_t size;
+		int e = source_read(r->s, &file, &size, "%s", path);
+
+		if (e == 0 && one_shots[i].starts_trial(file, size))
+			return fact_int(1, path);
+		if (e < 0 && e != -ENOENT)
+			set = fact_int_unknown(read_why(r, e, path));
+	}
+	return set;
+}
+
+static bool has_earlier_trial(const struct machine *m)
+{
+	for (size_t i = 0; i < m->applied_n; i++)
+		if (m->applied[i].kind == APPLIED_TRIAL && fact_is(m->applied[i].same_boot, 0))
+			return true;
+	return false;
+}
+
+/* ---- all ---- */
+
 /* The boot id is read, and recorded, only if something was changed. */
 void applied_read(struct reader *r)
 {
@@ -102,4 +164,6 @@ void applied_read(struct reader *r)
 		if (*text_trim(copy) && !read_line(r, boot, text_trim(copy), from))
 			read_trouble(r, from, "was not written by onehop fix");
 	}
+	if (has_earlier_trial(r->m))
+		r->m->trial_set = read_trial_set(r);
 }

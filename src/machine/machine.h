@@ -521,6 +521,8 @@ struct machine {
 	struct applied *applied;
 	size_t applied_n;
 	struct fact_int applied_listed; /* 1: the list could be read; absent: nothing was changed */
+	/* 1: the boot loader is set to start a trial's entry next. Read only if a trial is from an earlier boot. */
+	struct fact_int trial_set;
 
 	struct text_part *text_parts; /* of a machine that was read from texts, in their order */
 	size_t text_part_n;

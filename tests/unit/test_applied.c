@@ -253,6 +253,27 @@ static void a_parameter_waits_for_a_reboot(void **state)
 		    "reboot once more");
 }
 
+#define GRUBENV  "boot/grub/grubenv"
+#define ONE_SHOT "sys/firmware/efi/efivars/LoaderEntryOneShot-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
+static void set_efi(struct source *map, const char *entry)
+{
+	char file[128] = {7};
+	size_t n = 4;
+
+	for (; *entry; entry++, n += 2)
+		file[n] = *entry;
+	source_put_file(map, ONE_SHOT, file, n + 2);
+}
+
+/* What GRUB's and systemd-boot's places for the next boot hold. */
+static void set_one_shots(struct source *map, const char *grub, const char *loader)
+{
+	source_put_error(map, "boot/grub2/grubenv", SOURCE_FILE, ENOENT);
+	source_put_file(map, GRUBENV, grub, strlen(grub));
+	set_efi(map, loader);
+}
+
 /* Before its boot, in it, and after it; each is a finding, since something is to be decided. */
 static void a_trial_is_followed(void **state)
 {
@@ -261,9 +282,23 @@ static void a_trial_is_followed(void **state)
 	source_put_file(*state, "proc/cmdline", without, strlen(without));
 	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
 		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
+	set_one_shots(*state, "saved_entry=0\n", "");
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
 		    "the trial boot was not confirmed: the machine runs without iommu=pt",
 		    "onehop undo 3");
+	/* A boot that bypassed the boot loader. */
+	set_one_shots(*state, "next_entry=onehop-trial\n", "");
+	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
+		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
+	set_one_shots(*state, "next_entry=onehop-trial-2\n", "_-onehop-trial.conf");
+	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
+		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
+	source_put_error(*state, GRUBENV, SOURCE_FILE, EACCES);
+	set_efi(*state, "");
+	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
+		    "this boot is without it: the trial was not confirmed, or is still to come",
+		    "sudo onehop history");
+	set_one_shots(*state, "next_entry=\n", "");
 	source_put_file(*state, "proc/cmdline", with, strlen(with));
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
 		    "iommu=pt is on trial in this boot", "onehop fix --confirm");

@@ -116,6 +116,16 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 	document_blank(out);
 }
 
+/* What is read now has its changes, the next boot has not. */
+static void add_undone_fix(struct document *out, const struct journal_entry *e)
+{
+	document_paragraph(
+		out, STYLE_WARN, 0,
+		"Fix %u is undone, but some of its changes stay in effect until the next reboot. The following is about this boot only: reboot, then run onehop fix again.",
+		e->number);
+	document_blank(out);
+}
+
 /* The plan may depend on what the damaged fix did. */
 static void add_damaged_fix(struct document *out, const struct journal_entry *e)
 {
@@ -140,6 +150,8 @@ static void add_unfinished(struct document *out, const struct plan_report *r)
 			add_trial_fix(out, e);
 		else if (e->damage && !journal_is_over(e))
 			add_damaged_fix(out, e);
+		else if (e->state == FIX_UNDONE && r->boot_id && fix_reboot_due(e, r->boot_id))
+			add_undone_fix(out, e);
 	}
 	if (!r->journal_unread)
 		return;
@@ -666,6 +678,7 @@ struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
 	r.root = s->root;
 	r.journal = s->journal;
 	r.journal_n = s->journal_n;
+	r.boot_id = s->boot_id;
 	r.journal_unread = s->journal_unread;
 	r.is_root = change_session_may_write(s);
 	return r;

@@ -21,6 +21,7 @@ struct plan_report {
 	const char *root; /* folder of a system image; NULL: the running system */
 	const struct journal_entry *journal; /* earlier fixes: interrupted ones are shown first */
 	size_t journal_n;
+	const char *boot_id;        /* as in struct history_report; NULL: unknown */
 	const char *journal_unread; /* why earlier fixes could not be read; NULL: they were */
 	const char *apply_words; /* "onehop fix --apply"; NULL: it is being applied, or cannot be */
 	bool is_root;            /* whoever runs this could apply it */

@@ -534,6 +534,27 @@ static void interrupted_fix_comes_first(void **state)
 	plan_free(p);
 }
 
+/* What is read has the changes of the fix, and the next boot has not: "nothing to fix" would be half the truth. */
+static void an_undo_that_waits_for_the_reboot_comes_first(void **state)
+{
+	static const char *const order[] = {
+		"Fix 2 is undone, but some of its changes stay in effect",
+		"reboot, then run onehop fix again", "Plan: ", NULL};
+	struct plan *p = plan_of_every_kind();
+	struct journal_entry e = entry_of(p, 2, FIX_UNDONE);
+	struct plan_report r = {.plan = p, .journal = &e, .journal_n = 1, .boot_id = THIS_BOOT};
+	AUTO_FREE char *waits = NULL, *over = NULL;
+
+	(void)state;
+	snprintf(e.boot_id, sizeof(e.boot_id), "%s", OTHER_BOOT);
+	waits = plan_text(r);
+	assert_order(waits, order);
+	r.boot_id = "0b6f8f4e-7777-4222-8333-444455556666"; /* the one after */
+	over = plan_text(r);
+	assert_lacks(over, "Fix 2 ");
+	plan_free(p);
+}
+
 static void undo_goes_backwards(void **state)
 {
 	static const char *const order[] = {
@@ -1056,6 +1077,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_done_is_told),
 		cmocka_unit_test(what_only_may_help_is_offered),
 		cmocka_unit_test(interrupted_fix_comes_first),
+		cmocka_unit_test(an_undo_that_waits_for_the_reboot_comes_first),
 		cmocka_unit_test(undo_goes_backwards),
 		cmocka_unit_test(reboot_is_due_until_it_was_seen),
 		cmocka_unit_test(history_is_a_table),

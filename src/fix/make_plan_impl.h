@@ -107,6 +107,7 @@ struct planner {
 	/* What helps where it does not come up: in the boot menu, and without onehop. */
 	const char **way_boot, **way_without;
 	size_t way_boot_n, way_without_n;
+	const char *way_medium; /* the one of way_boot from another system; NULL: none is */
 };
 
 /* ---- plan_text.c: what a plan is made of ---- */
@@ -125,6 +126,9 @@ void plan_left_out(struct planner *p, struct texts rules, const char *what, cons
 /* What to do in the boot menu where it does not come up; then how to take it back without onehop. */
 void plan_way_boot(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void plan_way_without(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* That undo is run on the tree at WAY_MEDIUM then. */
+void plan_way_from_medium(struct planner *p, const char *why);
+#define WAY_MEDIUM "/mnt"
 void plan_way_finish(struct planner *p);
 /* A by-hand entry for a change that cannot be made here. */
 void plan_change_by_hand(struct planner *p, const struct change *c, const char *fmt, ...)
@@ -241,6 +245,10 @@ void plan_words_by_hand(struct planner *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void plan_words_want(struct planner *p);
 void plan_words_by(struct planner *p, const char *program);
+/* "(hold Space at power-on if it is hidden)", behind the words "boot menu". */
+const char *plan_menu_hint(struct planner *p);
+/* "press e on the entry in the boot menu and ...", for that boot only; where the menu cannot edit, what else helps. */
+void plan_way_edit(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Takes a word out of the list, which is somewhere already. */
 void plan_word_drop(struct planner *p, size_t i);
 
@@ -316,6 +324,8 @@ bool plan_loader_has_entries(struct planner *p);
 const char *plan_loader_line(struct planner *p);
 /* Has kernel-install not read the trial boot's command line; `started` is the entry that it copies. */
 void plan_loader_trial_line(struct planner *p, const struct boot_entry *started);
+/* A value of its configuration, loader.conf; "": it has none. */
+const char *plan_loader_setting(struct planner *p, const char *key);
 void plan_loader_proxmox(struct planner *p);
 void plan_loader_entries(struct planner *p);
 

@@ -2,6 +2,7 @@
 /* Words for the kernel's command line: who changes it here, in a table by boot loader. */
 #include "fix/make_plan_impl.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 /* ---- the words ---- */
@@ -82,6 +83,45 @@ void plan_parameter(struct planner *p, const struct change *c)
 	plan_word_add(p, c->target, &purpose);
 }
 
+/* ---- in the boot menu ---- */
+
+const char *plan_menu_hint(struct planner *p)
+{
+	return line_is_systemd_boot(&p->line) ? " (hold Space at power-on if it is hidden)"
+	       : line_is_grub(&p->line) ? " (hold Shift or press Esc at power-on if it is hidden)"
+					: "";
+}
+
+/* systemd-boot's words for it, of which one stops a person from editing. */
+static bool editor_is_off(struct planner *p)
+{
+	static const char *const off[] = {"0", "no", "n", "false", "f", "off"};
+	const char *value;
+
+	if (!line_is_systemd_boot(&p->line))
+		return false;
+	value = plan_loader_setting(p, "editor");
+	for (size_t i = 0; i < ARRAY_LEN(off); i++)
+		if (strcasecmp(value, off[i]) == 0)
+			return true;
+	return false;
+}
+
+void plan_way_edit(struct planner *p, const char *fmt, ...)
+{
+	va_list args;
+
+	if (editor_is_off(p)) {
+		plan_way_from_medium(
+			p, "the boot menu cannot edit an entry: loader.conf has its editor off");
+		return;
+	}
+	va_start(args, fmt);
+	plan_way_boot(p, "press e on the entry in the boot menu%s and %s, for that boot only",
+		      plan_menu_hint(p), arena_vprintf(p->a, fmt, args));
+	va_end(args);
+}
+
 /* ---- by a program that takes the words ---- */
 
 static void way_back(struct planner *p, const char *const *undo_argv)
@@ -89,11 +129,13 @@ static void way_back(struct planner *p, const char *const *undo_argv)
 	AUTO_STRBUF struct strbuf line = {0};
 
 	step_command_line(undo_argv, &line);
-	plan_way_boot(
-		p,
-		"press e on the entry in the boot menu and delete %s from the line that starts "
-		"with linux or options, for that boot only",
-		plan_words(p));
+	if (plan_boot_way(p)->keeper == KEEPER_OSTREE)
+		plan_way_boot(
+			p,
+			"choose the second entry of the boot menu%s: the system as it is now, without these parameters",
+			plan_menu_hint(p));
+	plan_way_edit(p, "delete %s from the line that starts with linux or options",
+		      plan_words(p));
 	plan_way_without(p, "`%s`", line.text);
 }
 

@@ -13,6 +13,21 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- its configuration ---- */
+
+const char *plan_loader_setting(struct planner *p, const char *key)
+{
+	static const char *const partitions[] = {"efi", "boot/efi", "boot"};
+	const char *text = NULL, *value;
+	enum there there;
+	size_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(partitions) && !text; i++)
+		text = plan_read(p, &there,
+				 arena_printf(p->a, "%s/loader/loader.conf", partitions[i]));
+	return text && boot_entry_get(text, key, &value, &n) ? arena_strndup(p->a, value, n) : "";
+}
+
 /* ---- the entries ---- */
 
 const struct boot_entries *plan_boot_entries(struct planner *p)
@@ -374,10 +389,9 @@ static void way_back(struct planner *p)
 	if (*rescue)
 		plan_way_boot(
 			p,
-			"choose an entry in the boot menu that does not have these parameters: %s",
-			rescue);
-	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
-		      words);
+			"choose an entry in the boot menu%s that does not have these parameters: %s",
+			plan_menu_hint(p), rescue);
+	plan_way_edit(p, "delete %s", words);
 	plan_way_without(p, "delete %s from the lines \"options\" of %s%s", words,
 			 names_of(p, ENTRY_OURS),
 			 plan_has_program(p, "kernel-install") == THERE_NO
@@ -527,8 +541,7 @@ void plan_loader_proxmox(struct planner *p)
 	add_step(p, FILE_KERNEL_LINE, words, old, text);
 	plan_tool(p, PHASE_BOOT, &apply, &serves, "regenerate the boot entries");
 	plan_words_want(p);
-	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
-		      words);
+	plan_way_edit(p, "delete %s", words);
 	plan_way_without(p,
 			 "delete %s from /" FILE_KERNEL_LINE " and run `proxmox-boot-tool refresh`",
 			 words);

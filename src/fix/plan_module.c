@@ -569,11 +569,10 @@ static void way_back(struct planner *p, const struct planned_file *f,
 	if (!p->request->modules_back && !(f && f->purpose.reboot))
 		return;
 	if (p->initramfs)
-		plan_way_boot(
+		plan_way_edit(
 			p,
-			"press e on the entry in the boot menu and add "
-			"systemd.unit=multi-user.target modprobe.blacklist=nvidia to the line that "
-			"starts with linux or options: that boot does not load NVIDIA's driver");
+			"add systemd.unit=multi-user.target modprobe.blacklist=nvidia to the line that "
+			"starts with linux or options: NVIDIA's driver is not loaded then");
 	way_without(p, f, i);
 }
 

@@ -37,12 +37,25 @@ void plan_way_without(struct planner *p, const char *fmt, ...)
 	add_once(p, &p->way_without, &p->way_without_n, FORMAT(p, fmt));
 }
 
+void plan_way_from_medium(struct planner *p, const char *why)
+{
+	p->way_medium = arena_printf(
+		p->a,
+		"start another system, such as a live medium, and mount this one at " WAY_MEDIUM
+		" (%s)",
+		why);
+	add_once(p, &p->way_boot, &p->way_boot_n, p->way_medium);
+}
+
 void plan_way_finish(struct planner *p)
 {
 	struct plan *plan = p->plan;
+	const char *undo = p->way_boot_n && p->way_boot[0] == p->way_medium
+				   ? "`onehop undo --root " WAY_MEDIUM "`"
+				   : "`onehop undo`";
 
 	if (p->way_boot_n)
-		plan->way_back_line = arena_printf(p->a, "%s; then `onehop undo`", p->way_boot[0]);
+		plan->way_back_line = arena_printf(p->a, "%s; then %s", p->way_boot[0], undo);
 	else if (p->way_without_n)
 		plan->way_back_line = "`onehop undo` (also works from a rescue shell)";
 	for (size_t i = 0; i < p->way_boot_n; i++)
@@ -50,8 +63,8 @@ void plan_way_finish(struct planner *p)
 			 arena_printf(p->a, "%s%s", i ? "or " : "", p->way_boot[i]));
 	if (p->way_boot_n || p->way_without_n)
 		add_once(p, &plan->way_back, &plan->way_back_n,
-			 p->way_boot_n ? "then undo the fix: `onehop undo`"
-				       : "undo the fix: `onehop undo`");
+			 arena_printf(p->a, "%sundo the fix: %s", p->way_boot_n ? "then " : "",
+				      undo));
 	for (size_t i = 0; i < p->way_without_n; i++)
 		add_once(p, &plan->way_back, &plan->way_back_n,
 			 arena_printf(p->a, "%s without onehop: %s", i ? "and" : "or,",

@@ -142,21 +142,6 @@ static bool has_new_entry(struct planner *p, const struct listed *l)
 	return false;
 }
 
-/* "default PATTERN" of its configuration; "": it has none. */
-static const char *configured(struct planner *p)
-{
-	static const char *const partitions[] = {"efi", "boot/efi", "boot"};
-	const char *text = NULL, *value;
-	enum there there;
-	size_t n;
-
-	for (size_t i = 0; i < ARRAY_LEN(partitions) && !text; i++)
-		text = plan_read(p, &there,
-				 arena_printf(p->a, "%s/loader/loader.conf", partitions[i]));
-	return text && boot_entry_get(text, "default", &value, &n) ? arena_strndup(p->a, value, n)
-								   : "";
-}
-
 /* The first that matches; NULL: none. */
 static const char *matching(struct planner *p, const struct listed *l, const char *pattern)
 {
@@ -180,7 +165,7 @@ const char *plan_loader_default(struct planner *p)
 	}
 	id = matching(p, &l, loader_line(p, "LoaderEntryDefault"));
 	if (!id)
-		id = matching(p, &l, configured(p));
+		id = matching(p, &l, plan_loader_setting(p, "default"));
 	return id ? id : l.n ? l.ids[0] : NULL;
 }
 
@@ -329,7 +314,8 @@ const char *plan_trial_loader(struct planner *p)
 	plan_way_boot(
 		p,
 		"power-cycle or reset the machine: the boot after the trial boot does not have these parameters");
-	plan_way_boot(p, "in the boot menu choose any entry but \"Trial boot of onehop\"");
+	plan_way_boot(p, "in the boot menu%s choose any entry but \"Trial boot of onehop\"",
+		      plan_menu_hint(p));
 	plan_way_without(p, "delete /%s", path);
 	return NULL;
 }

@@ -1072,6 +1072,38 @@ static void loader_entries(void **state)
 	world_free(&w);
 }
 
+/* A menu is often hidden, and one whose editor is off edits no entry: what is printed has to be possible. */
+static void the_way_back_through_systemd_boots_menu(void **state)
+{
+	static const struct {
+		const char *settings, *way;
+	} rows[] = {
+		{"timeout 3\n",
+		 "press e on the entry in the boot menu (hold Space at power-on if it is "
+		 "hidden) and delete iommu=pt, for that boot only; then `onehop undo`"},
+		{"editor yes\n", "press e on the entry"},
+		{"timeout 0\neditor no\n",
+		 "start another system, such as a live medium, and mount this one"},
+		{"editor off\n", "has its editor off); then `onehop undo --root /mnt`"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world w;
+
+		systemd_boot(&w, "debian");
+		put(&w, "boot/efi/loader/loader.conf", rows[i].settings);
+		add_word(&w, "iommu=pt");
+		make(&w);
+		assert_has(w.plan->way_back_line, rows[i].way);
+		/* An entry that stays as it is needs no editor. */
+		put(&w, "boot/loader/entries/rescue.conf", "linux /r\noptions root=UUID=1\n");
+		make(&w);
+		assert_has(w.plan->way_back_line, "rescue.conf; then `onehop undo`");
+		world_free(&w);
+	}
+}
+
 /* What kernel-install would take from the running kernel: from the entry, not from there. */
 static void kernel_line_is_written(void **state)
 {
@@ -1333,6 +1365,8 @@ static void with_ostree(void **state)
 	assert_string_equal(
 		words(&w, w.plan->steps[0].undo_argv),
 		"rpm-ostree kargs --delete-if-present=iommu=pt --delete-if-present=pci=realloc");
+	/* The deployment that runs stays in the menu, without the words. */
+	assert_has(w.plan->way_back_line, "choose the second entry of the boot menu");
 	world_free(&w);
 }
 
@@ -2825,6 +2859,7 @@ int main(void)
 		cmocka_unit_test(loader_entries_that_stay),
 		cmocka_unit_test(loader_images),
 		cmocka_unit_test(loader_tools),
+		cmocka_unit_test(the_way_back_through_systemd_boots_menu),
 		cmocka_unit_test(with_ostree),
 		cmocka_unit_test(nixos),
 		cmocka_unit_test(microos),

@@ -57,6 +57,10 @@ const struct rdma_cause rdma_causes[] = {
 	 "the NIC has no /dev/infiniband/uverbsN", "ls /dev/infiniband; is ib_uverbs loaded?",
 	 "modprobe ib_uverbs; in a container, add --device /dev/infiniband"},
 
+	{RDMA_STEP_OPEN, ENODEV, "no-such-nic",
+	 "the NIC is no longer there: its driver was unloaded, or it was renamed or removed", "ibv_devices, the kernel log",
+	 "load its driver, and start again"},
+
 	{RDMA_STEP_PORT, VERBS_PORT_DOWN, "port-down",
 	 "the port is DOWN", "ip link, the cable, the switch's port", "bring the link up: ip link set DEVICE up"},
 	{RDMA_STEP_PORT, VERBS_PORT_INIT, "no-subnet-manager",

@@ -226,9 +226,28 @@ static bool is_named(const struct rdma_session *s, size_t port, const char *word
 	       (d && d->pci && strcmp(word, d->pci->name) == 0);
 }
 
+static bool is_wanted(const struct rdma_session *s, size_t port)
+{
+	AUTO_FREE char *copy = s->o->nics ? xstrdup(s->o->nics) : NULL;
+	char *rest = copy, *word;
+
+	while ((word = strsep(&rest, ",")))
+		if (is_named(s, port, word))
+			return true;
+	return !s->o->nics;
+}
+
+void rdma_judge_port(struct rdma_session *s, size_t port)
+{
+	s->skips[port] = (struct rdma_failure){0};
+	if (is_wanted(s, port))
+		port_is_usable(&s->listing->ports[port], &s->skips[port]);
+	else
+		rdma_fail(&s->skips[port], RDMA_STEP_PORT, 0, "not named by --nics");
+}
+
 static int choose_ports(struct rdma_session *s)
 {
-	AUTO_FREE bool *wanted = xcalloc(s->listing->n + 1, sizeof(*wanted));
 	AUTO_FREE char *copy = s->o->nics ? xstrdup(s->o->nics) : NULL;
 	char *rest = copy, *word;
 
@@ -236,18 +255,13 @@ static int choose_ports(struct rdma_session *s)
 		bool found = false;
 
 		for (size_t i = 0; i < s->listing->n; i++)
-			if (is_named(s, i, word))
-				found = wanted[i] = true;
+			found = found || is_named(s, i, word);
 		if (!found)
 			return err_set(EINVAL,
 				       "--nics: no NIC '%s' (see: onehop bench rdma --list)", word);
 	}
-	for (size_t i = 0; i < s->listing->n; i++) {
-		if (s->o->nics && !wanted[i])
-			rdma_fail(&s->skips[i], RDMA_STEP_PORT, 0, "not named by --nics");
-		else
-			port_is_usable(&s->listing->ports[i], &s->skips[i]);
-	}
+	for (size_t i = 0; i < s->listing->n; i++)
+		rdma_judge_port(s, i);
 	return 0;
 }
 

@@ -335,6 +335,7 @@ static int take_hello(struct listen *l, const struct peer_message *m)
 	if (r <= 0)
 		return r;
 	l->ready = true;
+	rdma_look_again(l->h->s);
 	rdma_log_done(&l->h->s->log);
 	rdma_log_open(&l->h->s->log);
 	hosts_pair_up(l->h);

@@ -62,6 +62,44 @@ static int list_ports(struct rdma_session *s)
 	return s->listing->failure.step == RDMA_STEP_NONE ? 0 : no_library(&s->listing->failure);
 }
 
+static const struct nic_port *port_in(const struct port_listing *l, const struct nic_port *like)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->ports[i].number == like->number &&
+		    strcmp(l->ports[i].device, like->device) == 0)
+			return &l->ports[i];
+	return NULL;
+}
+
+static struct nic_port gone(const struct nic_port *p)
+{
+	struct nic_port ret = {.number = p->number, .takes_dmabuf = -1};
+
+	memcpy(ret.device, p->device, sizeof(ret.device));
+	rdma_fail(&ret.failure, RDMA_STEP_OPEN, ENODEV, "%s is no longer there", p->device);
+	return ret;
+}
+
+void rdma_look_again(struct rdma_session *s)
+{
+	AUTO_FREE struct port_listing *now = xcalloc(1, sizeof(*now));
+	struct rdma_worker w = RDMA_WORKER_NONE;
+	int r = rdma_worker_list(&w, NULL, now);
+
+	rdma_worker_end(&w);
+	if (r < 0 || now->failure.step != RDMA_STEP_NONE)
+		return; /* what was known is still the best */
+	for (size_t i = 0; i < s->listing->n; i++) {
+		struct nic_port *p = &s->listing->ports[i];
+		const struct nic_port *new = port_in(now, p);
+
+		*p = new ? *new : gone(p);
+	}
+	rdma_force_gid(s); /* where no port has it any more, each says so itself */
+	for (size_t i = 0; i < s->listing->n; i++)
+		rdma_judge_port(s, i);
+}
+
 /* Traffic between host and GPU through a NIC also uses the NIC's path to the host. */
 static int add_host_links(struct rdma_session *s, unsigned nic, unsigned other)
 {

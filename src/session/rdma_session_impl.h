@@ -7,10 +7,14 @@
 
 /* Measurements, ways, sizes and pace; before the devices are chosen. 0 or -EINVAL with a sentence. */
 int rdma_choose_work(struct rdma_session *s);
-/* Which ports are used, and which pairs; with the ports listed. The same. */
 /* Of a listing: --gid. 0 or -EINVAL with a sentence. */
 int rdma_force_gid(struct rdma_session *s);
+/* Which ports are used, and which pairs; with the ports listed. The same. */
 int rdma_choose_pairs(struct rdma_session *s);
+/* Whether a port of the listing is used, or why not: s->skips. */
+void rdma_judge_port(struct rdma_session *s, size_t port);
+/* The state and the addresses of the ports, which change while a listener waits. Ports that are new are not added. */
+void rdma_look_again(struct rdma_session *s);
 /* Where a person says what to expect, that instead of what is known of paths. */
 void rdma_expect_told(const struct rdma_session *s, double *write_gbps, double *read_gbps,
 		      char *limit, size_t size);

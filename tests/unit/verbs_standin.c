@@ -10,6 +10,7 @@
  *	nics=N            so many devices, mlx5_0 and on; 1 by default
  *	host=N            a part of the addresses; 0 by default
  *	rails             each device has a network of its own; another network's address is never resolved
+ *	more=FILE         more such words are in that file, if there is one
  *	FAULT             of all devices, or FAULT@mlx5_3: of one
  * FAULT is one of
  *	open=ERRNO        the device cannot be opened
@@ -148,6 +149,24 @@ static bool fails(const struct verbs_context *c, const char *word)
 
 /* ---- devices ---- */
 
+static void read_more(void)
+{
+	char *name = strstr(plan, "more="), path[256];
+	size_t used = strlen(plan);
+	FILE *f;
+
+	if (!name)
+		return;
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(name + 5, " "), name + 5);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	plan[used++] = ' ';
+	used += fread(plan + used, 1, sizeof(plan) - 1 - used, f);
+	plan[used] = '\0';
+	fclose(f);
+}
+
 static void serve_others(void);
 
 EXPORT struct verbs_device **ibv_get_device_list(int *n);
@@ -158,6 +177,7 @@ EXPORT struct verbs_device **ibv_get_device_list(int *n)
 	long count;
 
 	snprintf(plan, sizeof(plan), "%s", text ? text : "");
+	read_more();
 	count = fault(NULL, "nics");
 	count = count < 0 ? 1 : count > NICS_MAX ? NICS_MAX : count;
 	serve_others();

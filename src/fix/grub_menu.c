@@ -36,6 +36,30 @@ char *grub_own_entries(const char *text)
 	return own.text;
 }
 
+/* ---- its language ---- */
+
+/* "set lang=" has the variable LANG up to its ".": the rest of it was the character set. */
+char *grub_locale(const char *text)
+{
+	static const char set[] = "set lang=";
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-@";
+	size_t n = 0;
+
+	for (const char *line = NULL; text_next_line(&line, &n, text);) {
+		const char *at = line + strspn(line, " \t"), *lang = at + strlen(set);
+		size_t length;
+
+		if (strncmp(at, set, strlen(set)) != 0)
+			continue;
+		length = strspn(lang, allowed);
+		if (length == 0 || lang + length != line + n)
+			return NULL;
+		return xprintf("%.*s%s", (int)length, lang,
+			       memchr(lang, '@', length) ? "" : ".UTF-8");
+	}
+	return NULL;
+}
+
 /* ---- words of GRUB's script ---- */
 
 struct word {

@@ -14,6 +14,11 @@ struct strbuf;
  * its like. Without grub-mkconfig's marks it is all of the text. The caller frees.
  */
 char *grub_own_entries(const char *text);
+/*
+ * The locale that grub-mkconfig made a grub.cfg in, as "set lang=" there shows: titles of entries are in its language.
+ * NULL: none. The caller frees.
+ */
+char *grub_locale(const char *text);
 
 /* One entry of the menu; offsets are into the grub.cfg. */
 struct grub_item {

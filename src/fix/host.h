@@ -31,6 +31,9 @@ enum fix_point {
 	POINT_N
 };
 
+/* Before a program's words: what changes its environment, which is in English otherwise. */
+#define HOST_ENV "env"
+
 /*
  * Runs argv on the host; *ret_status is its exit status. What a program wrote that ended well is on the
  * disk when this returns. 0 or a negative errno with a sentence.

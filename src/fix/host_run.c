@@ -39,6 +39,16 @@ char *host_program(const char *name)
 	return NULL;
 }
 
+/* The one that counts: behind "env", its options and variables. */
+static const char *program_of(const char *const *argv)
+{
+	if (strcmp(*argv, HOST_ENV) != 0)
+		return *argv;
+	for (argv++; *argv && (**argv == '-' || strchr(*argv, '='));)
+		argv += strcmp(*argv, "-u") == 0 && argv[1] ? 2 : 1;
+	return *argv ? *argv : HOST_ENV;
+}
+
 /* Where programs of the distribution write; not all of them have a file system of their own. */
 static const char *const written[] = {"/",    "/boot",        "/boot/efi", "/efi",
 				      "/etc", "/lib/modules", "/usr",      "/var"};
@@ -102,14 +112,14 @@ int host_run_program(void *context, const char *const *argv, unsigned deadline_s
 	if (!path)
 		return no_program(argv[0]);
 	r = child_run(path, argv, deadline_s, output, ret_status);
-	return r == 0 && *ret_status == 0 ? bring_to_disk(argv[0]) : r;
+	return r == 0 && *ret_status == 0 ? bring_to_disk(program_of(argv)) : r;
 }
 
 /* ---- what a failing program said last ---- */
 
 #define LAST_LINE_MAX 200
 
-/* Programs go on after a full disk and say something else last. The environment has them speak English. */
+/* Programs go on after a full disk and say something else last; in English, but for HOST_ENV with a language. */
 static bool find_full_disk(const char *said, char *ret)
 {
 	static const char *const causes[] = {"No space left on device", "Disk quota exceeded"};
@@ -129,13 +139,14 @@ static bool find_full_disk(const char *said, char *ret)
 int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output)
 {
+	const char *program = program_of(argv);
 	AUTO_STRBUF struct strbuf own = {0};
 	char last[LAST_LINE_MAX];
 	int status = 0, r;
 
 	if (h->image)
-		return err_set(EPERM, "%s: %s is not the running system", argv[0], h->root);
-	r = host_point(h, POINT_RUN, argv[0]);
+		return err_set(EPERM, "%s: %s is not the running system", program, h->root);
+	r = host_point(h, POINT_RUN, program);
 	if (r >= 0)
 		r = h->run(h->run_context, argv, deadline_s, &own, &status);
 	if (output)
@@ -144,8 +155,8 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 		return r;
 	if (find_full_disk(strbuf_str(&own), last))
 		return err_set(EIO, "%s failed with status %d because the disk is full: %s",
-			       argv[0], status, last);
+			       program, status, last);
 	text_last_line(strbuf_str(&own), last, sizeof(last));
-	return err_set(EIO, "%s failed with status %d%s%s", argv[0], status, *last ? ": " : "",
+	return err_set(EIO, "%s failed with status %d%s%s", program, status, *last ? ": " : "",
 		       last);
 }

@@ -391,8 +391,11 @@ char *rig_grub_text(const struct rig *g)
 {
 	AUTO_FREE char *config = rig_get(g, "etc/default/gen.cfg");
 	AUTO_FREE char *kernel = rig_get(g, "etc/default/kernel");
-	AUTO_FREE char *words = xprintf("%s%s%s", config ? config : "", kernel ? "\nkernel " : "",
-					kernel ? kernel : "");
+	AUTO_FREE char *words =
+		xprintf("%s%s%s%s%.*s", config ? config : "", kernel ? "\nkernel " : "",
+			kernel ? kernel : "", g->language ? "\n\tset lang=" : "",
+			(int)strcspn(g->language ? g->language : "", "."),
+			g->language ? g->language : "");
 
 	return generated_of(words);
 }
@@ -493,12 +496,32 @@ static int run_unshare(void *context, const char *const *argv)
 	return r;
 }
 
+/* "env -u LC_ALL LANG=...", then the program in that language. */
+static int run_env(void *context, const char *const *argv)
+{
+	static const char lang[] = "LANG=";
+	struct rig *g = context;
+	AUTO_STRBUF struct strbuf output = {0};
+	int status, r;
+
+	must(strcmp(argv[1], "-u") == 0 && strcmp(argv[2], "LC_ALL") == 0, argv[1]);
+	must(strncmp(argv[3], lang, strlen(lang)) == 0, argv[3]);
+	g->language = argv[3] + strlen(lang);
+	r = runner(context, argv + 4, 0, &output, &status);
+	g->language = NULL;
+	return r < 0 ? 127 : status;
+}
+
 static int runner(void *context, const char *const *argv, unsigned deadline_s,
 		  struct strbuf *output, int *ret_status)
 {
-	static const struct stand_in programs[] = {
-		{"make-grub", run_grub},     {"unshare", run_unshare}, {"check-grub", run_check},
-		{"make-initrd", run_initrd}, {"switch", run_switch},   {NULL}};
+	static const struct stand_in programs[] = {{"make-grub", run_grub},
+						   {"unshare", run_unshare},
+						   {"check-grub", run_check},
+						   {"make-initrd", run_initrd},
+						   {"switch", run_switch},
+						   {"env", run_env},
+						   {NULL}};
 
 	(void)deadline_s;
 	return rig_run(programs, context, argv, output, ret_status);

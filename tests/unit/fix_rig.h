@@ -31,6 +31,8 @@ struct rig {
 	void (*write)(struct rig *g);
 	bool wrote;
 
+	const char *language; /* that "make-grub" runs in; NULL: none */
+
 	/* What was told. */
 	size_t events[FIX_EVENT_N];
 	struct strbuf texts; /* one line each */

@@ -4,9 +4,11 @@
 #include "skip.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/child.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "fix/grub_menu.h"
 #include "fix/journal_impl.h"
 
 #include <errno.h>
@@ -2977,6 +2979,56 @@ static void test_dropped_lines(void **state)
 }
 
 /* With the file that the step before it writes; that file itself stays as it is. */
+/* A file in somebody's language is made again in it: in another one its titles would differ, and lines were lost. */
+static void test_language(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = NULL;
+
+	g->language = "de_DE.UTF-8";
+	old = rig_grub_text(g);
+	g->language = NULL;
+	assert_non_null(strstr(old, "set lang=de_DE\n"));
+	rig_put(g, "boot/grub/grub.cfg", old);
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_null(p->steps[2].dropped);
+	assert_non_null(strstr(p->steps[2].foreseen.data, "set lang=de_DE\n"));
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg",
+		   "generated\nlinux root=/dev/sda1 iommu=pt\n\tset lang=de_DE\nend\n");
+	rig_put(g, "boot/grub/grub.cfg",
+		"generated\nlinux root=/dev/sda1 iommu=pt more\n\tset lang=de_DE\nend\n");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", old);
+}
+
+static void test_locale(void **state)
+{
+	static const struct {
+		const char *text, *locale;
+	} rows[] = {
+		{"if x; then\n  set lang=en_US\nfi\n", "en_US.UTF-8"},
+		{"set lang=C", "C.UTF-8"},
+		{"set lang=de_DE@euro\n", "de_DE@euro"},
+		{"set lang=$other\n", NULL},
+		{"set lang=\n", NULL},
+		{"set langs=de\nreset lang=de\n", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_FREE char *locale = grub_locale(rows[i].text);
+
+		if (rows[i].locale)
+			assert_string_equal(locale, rows[i].locale);
+		else
+			assert_null(locale);
+	}
+}
+
 static void test_foreseen(void **state)
 {
 	struct rig *g = *state;
@@ -3629,6 +3681,8 @@ int main(void)
 		TEST(test_block_is_taken_out),
 		TEST(test_rehearsal),
 		TEST(test_foreseen),
+		TEST(test_language),
+		cmocka_unit_test(test_locale),
 		TEST(test_foreseen_of_confirming),
 		TEST(test_foreseen_by_mounts),
 		TEST(test_dropped_lines),

@@ -137,10 +137,11 @@ static void claim_cmdline(const struct part *p, struct claims *c, size_t boot)
 /* "NVRM: Xid (PCI:0000:01:00): 79, ...": an NVIDIA GPU, whatever else the text shows. */
 static void claim_xid_gpu(const struct part *p, struct claims *c, const struct text_line *l)
 {
-	const char *at = strstr(l->text, "Xid (PCI:");
+	const char *message = kernel_log_message(line_text(l));
+	const char *at = text_starts_with(message, "NVRM: ") ? strstr(message, "Xid (PCI:") : NULL;
 	char address[24], name[20];
 
-	if (!at || strstr(l->text, "SXid"))
+	if (!at)
 		return;
 	at += strlen("Xid (PCI:");
 	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(at, ").\n") % 16, at);

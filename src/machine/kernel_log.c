@@ -157,22 +157,22 @@ static const char *strip(const char *s, int64_t *ret_time_us)
 
 /*
  * The first row whose words, in that order, are all in the line. `skip`: not worth reporting,
- * whatever else is in it.
+ * whatever else is in it. `begins`: the first of them begins the message; elsewhere it is quoted.
  */
 /* clang-format off */
 static const struct mark {
 	const char *first, *second;
 	enum log_kind kind;
-	bool skip;
+	bool skip, begins;
 } marks[] = {
 	/* Lines of a healthy start that would match below. */
 	{"AER: enabled with IRQ", "",                     LOG_OTHER, true},
 	{"ommand line: ", "",                             LOG_OTHER, true},
 	{"_OSC: ", "",                                    LOG_OTHER, true},
 
-	{"NVRM: ", "Xid (",                               LOG_XID, false},
-	{"NVRM: BAR", " is 0M",                           LOG_BAR, false},
-	{"NVRM: ", "I/O region assigned to your NVIDIA",  LOG_BAR, false},
+	{"NVRM: ", "Xid (",                               LOG_XID, false, true},
+	{"NVRM: BAR", " is 0M",                           LOG_BAR, false, true},
+	{"NVRM: ", "I/O region assigned to your NVIDIA",  LOG_BAR, false, true},
 	{"SXid (", "",                                    LOG_FABRIC, false},
 	{"nvidia-nvswitch", "",                           LOG_FABRIC, false},
 	{"NVSwitch", "",                                  LOG_FABRIC, false},
@@ -185,7 +185,7 @@ static const struct mark {
 	{"peerdirect", "",                                LOG_PEERMEM, false},
 	{"memory_peers", "",                              LOG_PEERMEM, false},
 	{"gdrdrv", "",                                    LOG_PEERMEM, false},
-	{"NVRM: ", "",                                    LOG_NVRM, false},
+	{"NVRM: ", "",                                    LOG_NVRM, false, true},
 
 	{"AER: ", "",                                     LOG_AER, false},
 	{"PCIe Bus Error: ", "",                          LOG_AER, false},
@@ -236,12 +236,27 @@ static const struct mark {
 };
 /* clang-format on */
 
+/* "systemd[1]: text": written to the kernel log by a program, which may quote anything. */
+static bool is_of_program(const char *text)
+{
+	size_t n = strcspn(text, "[: "),
+	       digits = text[n] == '[' ? strspn(text + n + 1, "0123456789") : 0;
+
+	return n && digits && text_starts_with(text + n + 1 + digits, "]: ");
+}
+
 static const struct mark *find_mark(const char *text)
 {
+	const bool of_program = is_of_program(text);
+
 	for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
 		const char *at = strstr(text, marks[i].first);
 
-		if (at && strstr(at + strlen(marks[i].first), marks[i].second))
+		/* Of programs only the fabric manager, or systemd about it, is of interest. */
+		if (!at || (marks[i].begins && at != text) ||
+		    (of_program && marks[i].kind != LOG_FABRIC))
+			continue;
+		if (strstr(at + strlen(marks[i].first), marks[i].second))
 			return marks[i].skip ? NULL : &marks[i];
 	}
 	return NULL;

@@ -161,6 +161,10 @@ static void other_lines_are_left_out(void **state)
 		"[    0.400000] acpi PNP0A08:00: _OSC: OS now controls [PCIeHotplug PME AER]",
 		"[    2.000000] usb 1-1: new high-speed USB device",
 		" DEVICE=+pci:0000:01:00.0 nvidia",
+		/* Written by programs that quote a message of the kernel. */
+		"[   10.000000] python3[123]: NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.",
+		"[   11.000000] systemd[1]: Started a check for AMD-Vi: Event logged [IO_PAGE_FAULT].",
+		"[   12.000000] my-check: found \"NVRM: Xid (PCI:0000:01:00): 79\"",
 		"",
 	};
 

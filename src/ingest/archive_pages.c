@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "ingest/gzip_stream.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/archive_api.h"
+#include "machine/gzip_stream.h"
 
 #include <errno.h>
 #include <string.h>
@@ -128,7 +128,11 @@ int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 			return err_set(E2BIG, "%s: has more than %d members", path, MOST_MEMBERS);
 		r = add_member(&p, e, t, ret_n);
 	}
-	if (r == 0 && p.gzip && gzip_stream_damage(p.gzip))
-		pasted_add_trouble(t, path, gzip_stream_damage(p.gzip));
+	if (r == 0 && p.gzip && gzip_stream_damage(p.gzip)) {
+		AUTO_FREE char *what =
+			xprintf("%s: what it unpacks to was read", gzip_stream_damage(p.gzip));
+
+		pasted_add_trouble(t, path, what);
+	}
 	return r;
 }

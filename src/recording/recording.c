@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/archive_api.h"
+#include "machine/gzip_stream.h"
 #include "recording/recording_text.h"
 
 #include <dirent.h>
@@ -147,17 +148,24 @@ struct packed {
 	struct archive *archive;
 	const char *path;
 	struct archive_budget budget; /* for reading */
+	struct gzip_stream *gzip;     /* for reading; NULL: libarchive reads the file itself */
 };
 
 static void cleanup_reader(struct packed *p)
 {
 	if (p->archive)
 		p->api.read_free(p->archive);
+	gzip_stream_free(p->gzip);
+}
+
+static const char *damage_of(const struct packed *p)
+{
+	return p->gzip ? gzip_stream_damage(p->gzip) : NULL;
 }
 
 static int archive_error(const struct packed *p)
 {
-	const char *text = p->api.error_string(p->archive);
+	const char *text = damage_of(p) ? damage_of(p) : p->api.error_string(p->archive);
 
 	return err_set(EINVAL, "%s: %s", p->path, text ? text : "cannot be read as an archive");
 }
@@ -213,6 +221,34 @@ static int load_member(struct packed *p, struct archive_entry *e, struct source 
 	return add_member(map, name, text, size, file);
 }
 
+static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
+{
+	(void)a;
+	return (la_ssize_t)gzip_stream_read(stream, ret);
+}
+
+static int open_reader(struct packed *p, int fd)
+{
+	int r;
+
+	p->archive = p->api.read_new();
+	p->api.read_filter_gzip(p->archive);
+	p->api.read_filter_bzip2(p->archive);
+	p->api.read_filter_xz(p->archive);
+	p->api.read_filter_zstd(p->archive);
+	p->api.read_format_tar(p->archive);
+	p->api.read_format_zip(p->archive);
+	p->gzip = gzip_stream_new(fd);
+	r = p->gzip ? p->api.read_open(p->archive, p->gzip, NULL, read_gzip, NULL)
+		    : p->api.read_open_fd(p->archive, fd, 65536);
+	if (r == ARCHIVE_OK)
+		return 0;
+	/* libarchive's "Unrecognized archive format" */
+	return p->api.error_number(p->archive) == EILSEQ && !damage_of(p)
+		       ? file_refuse(fd, p->path, WANTED)
+		       : archive_error(p);
+}
+
 static int load_archive(struct packed *p, struct source *map)
 {
 	bool has_main = false;
@@ -237,6 +273,23 @@ static int load_archive(struct packed *p, struct source *map)
 	return 0;
 }
 
+/*
+ * Damage explains whatever else is wrong, and a damaged recording would state other facts. The check sum is behind the end
+ * of the tar, where libarchive stops. `r`: how reading it ended, which is returned if there is none.
+ */
+static int check_gzip(struct packed *p, int r)
+{
+	const void *data;
+	size_t n;
+
+	if (!p->gzip || r == -EFBIG)
+		return r;
+	while ((n = gzip_stream_read(p->gzip, &data)) > 0)
+		if (archive_budget_use(&p->budget, n) < 0)
+			return -EFBIG;
+	return damage_of(p) ? archive_error(p) : r;
+}
+
 static int open_archive(const char *path, struct source **ret)
 {
 	CLEANUP(cleanup_reader) struct packed p = {.path = path};
@@ -254,20 +307,12 @@ static int open_archive(const char *path, struct source **ret)
 	r = archive_api_load(&p.api);
 	if (r < 0)
 		return r;
-	p.archive = p.api.read_new();
-	p.api.read_filter_gzip(p.archive);
-	p.api.read_filter_bzip2(p.archive);
-	p.api.read_filter_xz(p.archive);
-	p.api.read_filter_zstd(p.archive);
-	p.api.read_format_tar(p.archive);
-	p.api.read_format_zip(p.archive);
-	if (p.api.read_open_fd(p.archive, fd, 65536) != ARCHIVE_OK)
-		/* libarchive's "Unrecognized archive format" */
-		return p.api.error_number(p.archive) == EILSEQ ? file_refuse(fd, path, WANTED)
-							       : archive_error(&p);
 	p.budget = archive_budget(path, fd);
+	r = open_reader(&p, fd);
+	if (r < 0)
+		return r;
 	map = source_new_map(path);
-	r = load_archive(&p, map);
+	r = check_gzip(&p, load_archive(&p, map));
 	if (r < 0)
 		source_free(map);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ingest/gzip_stream.h"
+#include "machine/gzip_stream.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -96,8 +96,7 @@ static bool find_member(struct gzip_stream *s)
 static void note(struct gzip_stream *s, const char *what)
 {
 	if (!s->damage)
-		s->damage = xprintf("member %u of its gzip data %s: what it unpacks to was read",
-				    s->member, what);
+		s->damage = xprintf("member %u of its gzip data %s", s->member, what);
 }
 
 /* After each call of inflate: where to go on; false: nowhere. */

@@ -65,6 +65,11 @@ static const struct rdma_run *run_at(const struct block *b, const struct rdma_pa
 
 /* ---- a matrix ---- */
 
+void report_rdma_value(struct document *out, enum style style, double value)
+{
+	document_cell(out, style, value < 0.1 ? "%7.3g" : "%7.2f", value);
+}
+
 static bool is_short(const struct block *b, const struct rdma_pair *p, const struct rdma_run *r)
 {
 	return rdma_is_largest(p, r) &&
@@ -87,9 +92,10 @@ static void add_value(struct document *out, const struct block *b, const struct 
 	else if (!c->value.n)
 		document_cell(out, STYLE_DIM, "%7s", "-");
 	else
-		document_cell(out,
-			      is_rate(b->measure) && is_short(b, p, r) ? STYLE_WARN : STYLE_PLAIN,
-			      "%7.2f", c->value.median);
+		report_rdma_value(out,
+				  is_rate(b->measure) && is_short(b, p, r) ? STYLE_WARN
+									   : STYLE_PLAIN,
+				  c->value.median);
 }
 
 static bool has_pairs(const struct rdma_session *s, size_t port)
@@ -423,7 +429,7 @@ static void add_failures(struct document *out, const struct rdma_session *s)
 
 /* ---- what was left out ---- */
 
-static void add_port_skips(struct document *out, const struct rdma_session *s)
+void report_rdma_skips(struct document *out, const struct rdma_session *s)
 {
 	for (size_t i = 0; i < s->listing->n; i++) {
 		const struct rdma_failure *f = &s->skips[i];
@@ -452,7 +458,7 @@ static void add_head(struct document *out, const struct rdma_session *s)
 		add_machine_line(out, m);
 	}
 	add_skips(out, s->devices.chosen.skips, s->devices.chosen.skip_n);
-	add_port_skips(out, s);
+	report_rdma_skips(out, s);
 }
 
 static void add_rounds(struct document *out, const struct rdma_session *s)
@@ -471,6 +477,8 @@ static void add_rounds(struct document *out, const struct rdma_session *s)
 				if (r->cells[m].value.n && (!window || r->window < window))
 					window = r->window;
 			}
+	if (!s->pair_n)
+		return;
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_DIM, 0,
@@ -479,37 +487,44 @@ static void add_rounds(struct document *out, const struct rdma_session *s)
 		text_plural(s->rounds.round_n, "round", "rounds"), s->rounds.least, s->run_s,
 		s->list_s, window ? "; messages go round in at least " : "",
 		window ? bytes_text(window, size) : "");
-	if (narrow < cells)
+	report_rdma_wide(out, cells - narrow, cells);
+}
+
+void report_rdma_wide(struct document *out, size_t wide, size_t all)
+{
+	if (wide)
 		document_paragraph(
 			out, STYLE_DIM, 0,
 			"%zu of %zu medians stopped at the time limit before the interval narrowed.",
-			cells - narrow, cells);
+			wide, all);
 }
 
-void report_rdma_rates(struct document *out, const struct rdma_session *s, size_t rated,
-		       size_t slow)
+const char *report_rdma_told(const struct rdma_session *s, char buf[static RDMA_TOLD])
 {
-	AUTO_STRBUF struct strbuf by = {0};
+	if (s->expect_gbps <= 0)
+		return NULL;
+	snprintf(buf, RDMA_TOLD, "%.4g GB/s in each direction, as --expect says", s->expect_gbps);
+	return buf;
+}
 
-	if (!rated)
-		return;
-	if (s->expect_gbps > 0)
-		strbuf_printf(&by, "%.4g GB/s in each direction, as --expect says", s->expect_gbps);
-	else
-		strbuf_puts(&by, "the rate of the slowest known link");
+void report_rdma_rates(struct document *out, const char *told, size_t rated, size_t slow)
+{
+	const char *by = told ? told : "the rate of the slowest known link";
+
 	if (slow)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "Rates below what is expected, %s: %zu of %zu are less than "
 				   "%.0f %% of it.",
-				   strbuf_str(&by), slow, rated, RDMA_SHORT_OF * 100);
-	else
-		document_paragraph(out, STYLE_GOOD, 0, "Rates as expected, %s: %zu of %zu.",
-				   strbuf_str(&by), rated, rated);
+				   by, slow, rated, RDMA_SHORT_OF * 100);
+	else if (rated)
+		document_paragraph(out, STYLE_GOOD, 0, "Rates as expected, %s: %zu of %zu.", by,
+				   rated, rated);
 }
 
 static void add_verdict(struct document *out, const struct rdma_session *s)
 {
 	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
+	char all[TEXT_ALL_SIZE], told[RDMA_TOLD];
 
 	document_blank(out);
 	if (s->stopped)
@@ -521,11 +536,12 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 			n.wrong, n.checked);
 	else if (n.checked)
 		document_paragraph(out, STYLE_GOOD, 0,
-				   "Data checked at the owner: correct in all %zu directions.",
-				   n.checked);
+				   "Data checked at the owner: correct in %s %s.",
+				   text_all(n.checked, all),
+				   text_plural(n.checked, "direction", "directions"));
 	else if (n.measured)
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
-	report_rdma_rates(out, s, n.rated, n.slow);
+	report_rdma_rates(out, report_rdma_told(s, told), n.rated, n.slow);
 	if (n.working < n.pairs)
 		document_paragraph(out, STYLE_BAD, 0,
 				   "%zu of %zu pairs of NIC and memory do not work.",

@@ -7,9 +7,17 @@
 
 /* The kernel log's lines that came while something failed. */
 void report_rdma_log(struct document *out, const struct rdma_log *l);
-/* How rates compare with what is expected: nothing if that is known of none. */
-void report_rdma_rates(struct document *out, const struct rdma_session *s, size_t rated,
-		       size_t slow);
+/* The ports of this host that are left out, and why. */
+void report_rdma_skips(struct document *out, const struct rdma_session *s);
+/* A rate or a latency as a cell, of three digits where two decimals would be fewer. */
+void report_rdma_value(struct document *out, enum style style, double value);
+/* How many medians have a wide interval; nothing where none has. */
+void report_rdma_wide(struct document *out, size_t wide, size_t all);
+/* How rates compare with what is expected, `told` or by what the paths say; nothing if that is known of none. */
+void report_rdma_rates(struct document *out, const char *told, size_t rated, size_t slow);
+/* The rate that a person gave this host; NULL: none. */
+#define RDMA_TOLD 64
+const char *report_rdma_told(const struct rdma_session *s, char buf[static RDMA_TOLD]);
 /* Of a session that ran. */
 void report_rdma(struct document *out, const struct rdma_session *s, bool verbose);
 /* Of one that has only looked: ports, addresses and why these, pairs and what is foreseen. */

@@ -110,8 +110,8 @@ static void add_rate(struct document *out, const struct host_pair *p, const stru
 	else if (!c || !c->value.n)
 		document_cell(out, STYLE_DIM, "%7s", "-");
 	else
-		document_cell(out, is_short(p, c, (int)m) ? STYLE_WARN : STYLE_PLAIN, "%7.2f",
-			      c->value.median);
+		report_rdma_value(out, is_short(p, c, (int)m) ? STYLE_WARN : STYLE_PLAIN,
+				  c->value.median);
 }
 
 static const char *const headings[RDMA_MEASURE_N] = {
@@ -161,20 +161,32 @@ static const char *memory_text(enum region_way way, char buf[static 48])
 	return buf;
 }
 
+static void add_rails_heading(struct document *out, const struct rdma_hosts *h, size_t kind,
+			      size_t rates, size_t latencies)
+{
+	char size[BYTES_TEXT_SIZE], memory[48], of_rates[64] = "", of_latencies[32] = "";
+
+	if (rates)
+		snprintf(of_rates, sizeof(of_rates), "GB/s in messages of %s",
+			 bytes_text(h->kinds[kind].bytes, size));
+	if (latencies)
+		snprintf(of_latencies, sizeof(of_latencies), "us of %d bytes", RDMA_LATENCY_BYTES);
+	document_blank(out);
+	document_heading(out, "Rails: %s%s%s; %s on both sides", of_rates,
+			 rates && latencies ? ", " : "", of_latencies,
+			 memory_text(h->kinds[kind].way, memory));
+}
+
 static void add_rails_of(struct document *out, const struct rdma_hosts *h, size_t kind)
 {
-	char size[BYTES_TEXT_SIZE], memory[48];
-	size_t columns = 3;
+	size_t n[2] = {0}; /* rates, latencies */
 
 	for (int m = 0; m < RDMA_MEASURE_N; m++)
-		columns += is_measured(h, kind, m);
-	if (columns == 3)
+		n[rdma_is_latency((enum rdma_measure)m)] += is_measured(h, kind, m);
+	if (!n[0] && !n[1])
 		return;
-	document_blank(out);
-	document_heading(out, "Rails: GB/s in messages of %s, us of %d bytes; %s on both sides",
-			 bytes_text(h->kinds[kind].bytes, size), RDMA_LATENCY_BYTES,
-			 memory_text(h->kinds[kind].way, memory));
-	document_table(out, 2, columns, 2);
+	add_rails_heading(out, h, kind, n[0], n[1]);
+	document_table(out, 2, 3 + n[0] + n[1], 2);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "this host");
 	document_cell(out, STYLE_DIM, "%s", h->peer_name);
@@ -310,6 +322,11 @@ static void add_victims(const struct rdma_hosts *h, const struct host_fault *lik
 		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
 }
 
+static bool is_of_the_network(enum rdma_step s)
+{
+	return s == RDMA_STEP_RTR || s == RDMA_STEP_COMPLETION || s == RDMA_STEP_WAIT;
+}
+
 /* The addresses of a pair that is not reached, which often say why. */
 static void add_addresses(struct document *out, const struct rdma_hosts *h,
 			  const struct host_fault *f)
@@ -318,15 +335,21 @@ static void add_addresses(struct document *out, const struct rdma_hosts *h,
 	const union verbs_gid *b = &h->far[f->pair->far].port.gid.entry.gid;
 	char own[GID_TEXT], far[GID_TEXT];
 
-	if (f->measure >= 0)
+	if (f->measure >= 0 || !is_of_the_network(f->failure->step))
 		return;
 	gid_text(a, own);
 	gid_text(b, far);
-	document_item(
-		out, STYLE_STRONG, 2, "note", "%s and %s are addresses of %s.", own, far,
-		gid_same_network(a, b)
-			? "one network"
-			: "two networks: without a route between them these ports cannot meet");
+	if (gid_same_network(a, b))
+		document_item(out, STYLE_STRONG, 2, "note",
+			      "%s and %s are addresses of one network.", own, far);
+	else
+		document_item(
+			out, STYLE_STRONG, 2, "note",
+			"%s and %s are addresses of two networks%s: without a route between them these ports cannot meet.",
+			own, far,
+			gid_family(a) == GID_FAMILY_IPV4
+				? " (unless their mask is shorter than /24)"
+				: "");
 }
 
 static void add_fault(struct document *out, const struct rdma_hosts *h, const struct host_fault *f)
@@ -377,10 +400,23 @@ static bool has_gpu_memory(const struct rdma_hosts *h)
 	return false;
 }
 
+static void add_left_out(struct document *out, const struct rdma_hosts *h)
+{
+	char name[PORT_NAME];
+
+	report_rdma_skips(out, h->s);
+	for (size_t k = 0; k < h->far_n; k++)
+		if (!rdma_hosts_far_is_used(h, k))
+			document_paragraph(
+				out, STYLE_DIM, 0,
+				"%s of %s is not used there: onehop bench rdma --list says why.",
+				far_name(h, k, name), h->peer_name);
+}
+
 static void add_verdict(struct document *out, const struct rdma_hosts *h)
 {
 	struct hosts_counts n = rdma_hosts_count(h);
-	char all[TEXT_ALL_SIZE];
+	char all[TEXT_ALL_SIZE], told[RDMA_TOLD];
 
 	document_paragraph(out, STYLE_PLAIN, 0, "Measured %s %s (%s)%s.",
 			   h->listens ? "by" : "with", h->peer_name, h->peer_address,
@@ -390,9 +426,10 @@ static void add_verdict(struct document *out, const struct rdma_hosts *h)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "SIMULATED DEVICES instead of GPUs: memory of this host.");
 	add_end(out, h);
-	if (!n.tried)
+	add_left_out(out, h);
+	if (!n.tried && !n.measured)
 		document_paragraph(out, STYLE_WARN, 0, "Nothing was measured.");
-	else
+	else if (n.tried)
 		document_paragraph(out,
 				   n.reached == n.tried      ? STYLE_GOOD
 				   : rdma_hosts_are_rails(h) ? STYLE_WARN
@@ -409,14 +446,18 @@ static void add_verdict(struct document *out, const struct rdma_hosts *h)
 				   "Data checked by its owner: correct in %s %s.",
 				   text_all(n.checked, all),
 				   text_plural(n.checked, "measurement", "measurements"));
-	else if (n.measured)
+	else if (n.rates)
 		document_paragraph(out, STYLE_DIM, 0, "The data of the rates was not checked.");
-	report_rdma_rates(out, h->s, n.rated, n.slow);
+	/* A listener has only the other host's figures of what is expected. */
+	report_rdma_rates(out, h->listens ? "as the other host says" : report_rdma_told(h->s, told),
+			  n.rated, n.slow);
 }
 
 static void add_rounds(struct document *out, const struct rdma_hosts *h)
 {
-	if (h->listens)
+	struct hosts_counts n = rdma_hosts_count(h);
+
+	if (h->listens || !n.tried)
 		return;
 	document_blank(out);
 	document_paragraph(
@@ -425,6 +466,7 @@ static void add_rounds(struct document *out, const struct rdma_hosts *h)
 		h->reach_rounds, text_plural(h->reach_rounds, "round", "rounds"), h->reach_s,
 		h->rounds.round_n, text_plural(h->rounds.round_n, "round", "rounds"),
 		h->rounds.least, h->run_s);
+	report_rdma_wide(out, n.wide, n.measured);
 }
 
 static void add_values(struct document *out, const struct rdma_hosts *h, const struct host_pair *p,
@@ -437,7 +479,10 @@ static void add_values(struct document *out, const struct rdma_hosts *h, const s
 		return;
 	document_row(out);
 	document_cell(out, STYLE_PLAIN, "%s, %s, %s, %s to %s", rdma_metric((enum rdma_measure)m),
-		      region_way_word(h->kinds[kind].way), bytes_text(h->kinds[kind].bytes, size),
+		      region_way_word(h->kinds[kind].way),
+		      bytes_text(rdma_is_latency((enum rdma_measure)m) ? RDMA_LATENCY_BYTES
+								       : h->kinds[kind].bytes,
+				 size),
 		      own_name(h, p->own, own), far_name(h, p->far, far));
 	for (size_t k = 0; k < 3; k++) {
 		double v = (const double[]){c->value.median, c->value.low, c->value.high}[k];
@@ -472,7 +517,7 @@ void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool ve
 	add_rails(out, h);
 	add_short(out, h);
 	add_rounds(out, h);
-	if (verbose)
+	if (verbose && rdma_hosts_count(h).measured)
 		add_cells(out, h);
 }
 

@@ -607,7 +607,7 @@ static size_t list_used(const struct rdma_hosts *h, bool own, size_t *ret)
 	size_t n = 0, all = own ? h->s->listing->n : h->far_n;
 
 	for (size_t i = 0; i < all; i++)
-		if (own ? hosts_uses(h, i) : hosts_far_is_used(h, i))
+		if (own ? hosts_uses(h, i) : rdma_hosts_far_is_used(h, i))
 			ret[n++] = i;
 	return n;
 }

@@ -57,7 +57,7 @@ bool hosts_uses(const struct rdma_hosts *h, size_t own)
 	return own < h->s->listing->n && h->s->skips[own].step == RDMA_STEP_NONE;
 }
 
-bool hosts_far_is_used(const struct rdma_hosts *h, size_t far)
+bool rdma_hosts_far_is_used(const struct rdma_hosts *h, size_t far)
 {
 	const struct nic_port *p = far < h->far_n ? &h->far[far].port : NULL;
 
@@ -171,6 +171,8 @@ struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 			n.failed += c->done && c->failure.step != RDMA_STEP_NONE &&
 				    c->failure.step != RDMA_STEP_DATA;
 			n.measured += c->value.n > 0;
+			n.rates += c->value.n && j % RDMA_MEASURE_N < RDMA_LATENCY_WRITE;
+			n.wide += c->value.n && c->stop != STOP_NARROW;
 		}
 	}
 	return n;
@@ -182,24 +184,6 @@ void hosts_read_log(struct rdma_hosts *h)
 
 	if (n.wrong || n.failed || n.reached < n.tried)
 		rdma_log_read(&h->s->log);
-}
-
-bool rdma_hosts_are_rails(const struct rdma_hosts *h)
-{
-	bool apart = false;
-
-	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
-		const struct host_pair *p = &h->pairs[i];
-		bool same = gid_same_network(&h->s->listing->ports[p->own].gid.entry.gid,
-					     &h->far[p->far].port.gid.entry.gid);
-
-		if (p->reach == REACH_UNTRIED)
-			continue;
-		if (same != (p->reach == REACH_YES))
-			return false;
-		apart = apart || !same;
-	}
-	return apart;
 }
 
 /* Of one host's ports. */
@@ -229,6 +213,24 @@ bool rdma_hosts_has_lonely(const struct rdma_hosts *h)
 		if (is_lonely(h, k, false))
 			return true;
 	return false;
+}
+
+bool rdma_hosts_are_rails(const struct rdma_hosts *h)
+{
+	bool apart = false;
+
+	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
+		const struct host_pair *p = &h->pairs[i];
+		bool same = gid_same_network(&h->s->listing->ports[p->own].gid.entry.gid,
+					     &h->far[p->far].port.gid.entry.gid);
+
+		if (p->reach == REACH_UNTRIED)
+			continue;
+		if (same != (p->reach == REACH_YES))
+			return false;
+		apart = apart || !same;
+	}
+	return apart && !rdma_hosts_has_lonely(h);
 }
 
 double rdma_hosts_expected(const struct host_pair *p, enum rdma_measure m)

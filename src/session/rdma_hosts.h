@@ -92,12 +92,17 @@ size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way);
 struct hosts_counts {
 	size_t tried, reached;                   /* pairs of ports */
 	size_t checked, wrong, failed, measured; /* measurements */
+	size_t rates,
+		wide; /* of those measured: not latencies; stopped before the interval was narrow */
 	size_t rated,
 		slow; /* rates of the largest messages, whose expected rate is known; those that fall short */
 };
 struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h);
-/* Whether ports reach each other exactly where their addresses are in one network: rails without a route between them. */
+/* Whether ports reach each other exactly where their addresses are in one network, and each reaches one: rails without a
+ * route between them. */
 bool rdma_hosts_are_rails(const struct rdma_hosts *h);
+/* Whether the other host uses this port of its own. */
+bool rdma_hosts_far_is_used(const struct rdma_hosts *h, size_t far);
 /* Whether a port reaches no port of the other host. */
 bool rdma_hosts_has_lonely(const struct rdma_hosts *h);
 /* What is expected of a pair's measurement, GB/s; 0: unknown. */

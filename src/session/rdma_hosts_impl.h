@@ -47,6 +47,5 @@ void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
 /* Room for the pairs, with both hosts' ports known. */
 void hosts_pair_up(struct rdma_hosts *h);
 bool hosts_uses(const struct rdma_hosts *h, size_t own);
-bool hosts_far_is_used(const struct rdma_hosts *h, size_t far);
 /* The figures of what was measured so far, also in the state folder, for a process that is killed. */
 void hosts_keep(struct rdma_hosts *h);

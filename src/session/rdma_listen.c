@@ -280,7 +280,7 @@ static struct host_pair *pair_in(struct listen *l, const struct peer_message *m)
 {
 	size_t own = m->v[PEER_K_PORT], far = m->v[PEER_K_FROM];
 
-	return hosts_uses(l->h, own) && hosts_far_is_used(l->h, far)
+	return hosts_uses(l->h, own) && rdma_hosts_far_is_used(l->h, far)
 		       ? rdma_hosts_pair(l->h, own, far)
 		       : NULL;
 }

@@ -20,11 +20,17 @@ static bool is_bare(const char *s)
 	       text_starts_with(s, "DMAR: ") || text_starts_with(s, "AMD-Vi: ");
 }
 
+/* "[1613602600.236562] [host1:23725:0]  cuda_ipc_cache.c:114  UCX  ERROR ...": UCX's stamp has the same form. */
+static bool is_of_ucx(const char *s)
+{
+	return *s == '[' && strstr(s, "  UCX  ");
+}
+
 static bool is_log_line(const struct text_line *l)
 {
 	const char *s = line_text(l);
 
-	return kernel_log_has_stamp(s) || is_bare(s);
+	return (kernel_log_has_stamp(s) && !is_of_ucx(s)) || is_bare(s);
 }
 
 /* The first lines of the kernel; a quotation in another program's line does not count. */

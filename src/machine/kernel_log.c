@@ -105,8 +105,9 @@ static const char *strip_facility(const char *s, int64_t *ret_time_us)
 	(void)ret_time_us;
 	if (*s != 'k')
 		return NULL;
-	(void)sscanf(s, "kern %*[ :a-z]%n", &n);
-	return n ? s + n : NULL;
+	(void)sscanf(s, "kern%*[ ]:%*[a-z]%n", &n);
+	s += n + strspn(s + n, " ");
+	return n && *s == ':' ? s + 1 : NULL;
 }
 
 /* dmesg -r and klogctl: "<6>text" */

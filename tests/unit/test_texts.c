@@ -466,6 +466,26 @@ static void log_forms(void **state)
 	}
 }
 
+/* Lines that only look like a log of the kernel. */
+static void no_log(void **state)
+{
+	static const char *const texts[] = {
+		"kernel : 6.5.0-28-generic\n",
+		"kernel=6.6.43\n",
+		"kernel.yama.ptrace_scope = 0\n",
+		"[1613602600.236562] [host1:2:0]  cuda_ipc_cache.c:114  UCX  WARN  something\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct machine *m = machine_of_one(texts[i]);
+
+		assert_int_equal(m->text_part_n, 1);
+		assert_null(m->text_parts[0].name); /* not used */
+		machine_free(m);
+	}
+}
+
 static void whole_log(void **state)
 {
 	struct machine *m = machine_of_one(
@@ -1786,6 +1806,7 @@ int main(void)
 		cmocka_unit_test(smi_without_addresses),
 		cmocka_unit_test(smi_cut),
 		cmocka_unit_test(log_forms),
+		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),
 		cmocka_unit_test(modules),
 		cmocka_unit_test(quoted),

@@ -512,7 +512,14 @@ static enum verdict nothing_reported(struct rule_run *run, const char *what)
 	return fact_is(ended, 1) ? VERDICT_OK : rule_unknown(run, FACT_WHY(ended), "%s", what);
 }
 
-/* A log's causes come before their consequences. */
+/* A log's causes come before their consequences, but its first line may be one that says nothing of the cause. */
+static bool tells_more(const struct observed *o, const struct observed *than)
+{
+	if (!than || o->failure.kind != than->failure.kind)
+		return !than || o->failure.kind < than->failure.kind;
+	return run_failure_is_vague(&than->failure) && !run_failure_is_vague(&o->failure);
+}
+
 static enum verdict probe_run(struct rule_run *run)
 {
 	const struct observed *first = NULL;
@@ -522,8 +529,7 @@ static enum verdict probe_run(struct rule_run *run)
 		return VERDICT_NA;
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (o->kind == OBSERVED_RUN_FAILURE &&
-		    (!first || o->failure.kind < first->failure.kind))
+		if (o->kind == OBSERVED_RUN_FAILURE && tells_more(o, first))
 			first = o;
 	}
 	if (!first)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/run_failure.h"
 
+#include "base/array.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,10 @@
 #define FAULT_TODO                                                                                 \
 	"check the kernel log for an Xid (rule xid-fault) and run onehop test; if "                \
 	"the job runs with NCCL_P2P_DISABLE=1, the peer mappings are the cause"
+#define MISUSE_MEANS                                                                               \
+	"a kernel used an address in a way that its instruction does not allow: a bug in the "     \
+	"program"
+#define MISUSE_TODO   "run the program under compute-sanitizer, which names the kernel"
 #define MAPPING_MEANS "the driver could not map a peer's memory into the GPU's BAR1 or page tables"
 #define MAPPING_TODO                                                                               \
 	"run onehop check on the machine: bar1-small and p2p-forced explain why; "                 \
@@ -37,9 +43,12 @@
 #define REFUSED_MEANS                                                                              \
 	"a NIC refused the access of its peer: the memory is not registered there, or is no "      \
 	"longer what was registered"
+#define OWN_MEANS                                                                                   \
+	"a NIC refused a transfer of its own rank: the memory is not registered with it, or is no " \
+	"longer what was registered"
 #define REFUSED_TODO                                                                               \
 	"try NCCL_NET_GDR_LEVEL=LOC: if that works, GPU memory and the NIC do not fit (onehop "    \
-	"check, rules peermem-*, iommu-translating); else look for an earlier error of that peer"
+	"check, rules peermem-*, iommu-translating); else look for an earlier error of that rank"
 #define GONE_MEANS "another rank exited, or the connection to it broke"
 #define GONE_TODO  "check that rank's log, which shows the cause"
 #define UNREACHED_MEANS                                                                            \
@@ -79,6 +88,18 @@
 	"'utility' (NVIDIA_DRIVER_CAPABILITIES)"
 #define CUDA_OLD_MEANS "the driver is too old for this NCCL"
 #define CUDA_OLD_TODO  "update the driver, or use the NCCL that was built for its CUDA version"
+#define NO_GPU_MEANS   "the program sees no GPU, or fewer than it uses"
+#define NO_GPU_TODO                                                                                 \
+	"check CUDA_VISIBLE_DEVICES, the GPUs that the container is given, and `nvidia-smi -L` at " \
+	"the same place"
+#define VERSIONS_MEANS "the driver's library and its kernel modules do not fit together"
+#define VERSIONS_TODO                                                                              \
+	"check that both have one version (rule driver-library-version); a container may carry a " \
+	"library of its own (cuda-compat), which suits data center cards only"
+#define COMPARE_TODO                                                                               \
+	"compare what each rank called last (with TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "          \
+	"TORCH_NCCL_DUMP_ON_TIMEOUT=1 PyTorch writes it), and look for an earlier error of the "   \
+	"rank that is behind"
 #define UDS_MEANS                                                                                  \
 	"processes of one host could not pass each other their memory over a Unix socket, as in "  \
 	"containers without a common network namespace"
@@ -109,7 +130,17 @@ static const struct run_failure_meaning meanings[] = {
 	 "is the cause",
 	 "run onehop test, which checks each GPU and each pair; until then do not "
 	 "trust results from these GPUs"},
+	{RUN_CUDA_ERROR, 1, "a CUDA call did not accept what it was given",
+	 "the lines around it show which call; onehop check on the machine shows what it may depend "
+	 "on (rules nvswitch-fabric and shm-size among others)"},
 	{RUN_CUDA_ERROR, 2, GPU_MEMORY_MEANS, GPU_MEMORY_TODO},
+	{RUN_CUDA_ERROR, 34,
+	 "the program loads a libcuda.so that is only for linking, not the driver's",
+	 "remove folders named stubs from LD_LIBRARY_PATH and from the program's run path, and check "
+	 "with ldd or LD_DEBUG=libs that libcuda.so.1 is the driver's"},
+	{RUN_CUDA_ERROR, 35, CUDA_OLD_MEANS, CUDA_OLD_TODO},
+	{RUN_CUDA_ERROR, 100, NO_GPU_MEANS, NO_GPU_TODO},
+	{RUN_CUDA_ERROR, 101, NO_GPU_MEANS, NO_GPU_TODO},
 	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO},
 	{RUN_CUDA_ERROR, 214, "a GPU's memory had an uncorrectable error", HARDWARE_TODO},
 	{RUN_CUDA_ERROR, 217, "CUDA refuses peer access between GPUs for which NCCL relied on it",
@@ -119,12 +150,18 @@ static const struct run_failure_meaning meanings[] = {
 	 HARDWARE_TODO},
 	{RUN_CUDA_ERROR, 700, FAULT_MEANS, FAULT_TODO},
 	{RUN_CUDA_ERROR, 711, MAPPING_MEANS, MAPPING_TODO},
-	{RUN_CUDA_ERROR, 716, FAULT_MEANS, FAULT_TODO},
-	{RUN_CUDA_ERROR, 717, FAULT_MEANS, FAULT_TODO},
-	{RUN_CUDA_ERROR, 719, FAULT_MEANS, FAULT_TODO},
+	{RUN_CUDA_ERROR, 716, MISUSE_MEANS, MISUSE_TODO},
+	{RUN_CUDA_ERROR, 717, MISUSE_MEANS, MISUSE_TODO},
+	{RUN_CUDA_ERROR, 719,
+	 "an exception ended a kernel: it used memory that is not its own, ran into a trap of the "
+	 "program itself, as after a time-out in the kernel, or the GPU has a fault",
+	 "check the kernel log for an Xid (rules xid-*), look for messages of the program just before "
+	 "it, and run onehop test"},
 	{RUN_CUDA_ERROR, 802, "the GPUs are connected by NVSwitches that are not set up",
 	 "start the fabric manager of the driver's version (rule fabric-manager)"},
-	{RUN_CUDA_ERROR, -1, "a CUDA call or kernel failed and left the GPU in an error state",
+	{RUN_CUDA_ERROR, 803, VERSIONS_MEANS, VERSIONS_TODO},
+	{RUN_CUDA_ERROR, 804, VERSIONS_MEANS, VERSIONS_TODO},
+	{RUN_CUDA_ERROR, -1, "a CUDA call or kernel failed",
 	 "check the kernel log for an Xid at the same time (onehop check does), and "
 	 "run onehop test"},
 	{RUN_NCCL_ERROR, 1, "a CUDA call within NCCL failed",
@@ -156,7 +193,7 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("WR_FLUSH", FOLLOWS_MEANS, FOLLOWS_TODO),
 	WARNED("REM_ACCESS", REFUSED_MEANS, REFUSED_TODO),
 	WARNED("REM_INV_REQ", REFUSED_MEANS, REFUSED_TODO),
-	WARNED("LOC_PROT", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("LOC_PROT", OWN_MEANS, REFUSED_TODO),
 	WARNED("status=12", NO_ANSWER_MEANS, NO_ANSWER_TODO),
 	WARNED("with error 12", NO_ANSWER_MEANS, NO_ANSWER_TODO),
 	WARNED("status=13", RNR_MEANS, RNR_TODO),
@@ -165,8 +202,8 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("with error 10", REFUSED_MEANS, REFUSED_TODO),
 	WARNED("status=9 ", REFUSED_MEANS, REFUSED_TODO),
 	WARNED("with error 9,", REFUSED_MEANS, REFUSED_TODO),
-	WARNED("status=4 ", REFUSED_MEANS, REFUSED_TODO),
-	WARNED("with error 4,", REFUSED_MEANS, REFUSED_TODO),
+	WARNED("status=4 ", OWN_MEANS, REFUSED_TODO),
+	WARNED("with error 4,", OWN_MEANS, REFUSED_TODO),
 	WARNED("status=5 ", FOLLOWS_MEANS, FOLLOWS_TODO),
 	WARNED("with error 5,", FOLLOWS_MEANS, FOLLOWS_TODO),
 	WARNED("Got completion ", "a NIC ended a transfer with an error",
@@ -296,6 +333,28 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_CRASHED, -1, "a process was killed by a signal, which ended the other ranks too",
 	 "check the kernel log for an Xid at the same time and the stack trace of the "
 	 "process; after a bus error run onehop check (rule shm-size)"},
+	{.kind = RUN_TIMED_OUT,
+	 .code = -1,
+	 .waits = RUN_WAITS_MIXED,
+	 .meaning =
+		 "the ranks wait in different operations, which never ends: the program lets them call "
+		 "different collectives",
+	 .todo = COMPARE_TODO},
+	{.kind = RUN_TIMED_OUT,
+	 .code = -1,
+	 .waits = RUN_WAITS_BEHIND,
+	 .meaning =
+		 "a rank waits in an earlier collective than others, which have left it: the program "
+		 "lets the ranks call different ones, or the last transfer to that rank hangs",
+	 .todo = COMPARE_TODO "; if all called the same, run onehop test"},
+	{.kind = RUN_TIMED_OUT,
+	 .code = -1,
+	 .waits = RUN_WAITS_SAME,
+	 .meaning =
+		 "the ranks that are shown wait in the same collective: a transfer hangs, or a rank "
+		 "that is not shown never reached it",
+	 .todo = "check the log of every rank that is not shown; if all of them wait, run onehop test, "
+		 "which finds pairs that hang, and check the kernel log for an Xid"},
 	{RUN_TIMED_OUT, -1,
 	 "a collective did not finish in time: a transfer hangs, or a rank never "
 	 "reached it",
@@ -314,9 +373,21 @@ const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 	const struct run_failure_meaning *m = meanings;
 
 	while (m->kind != f->kind || (m->code >= 0 && m->code != f->code) ||
-	       (m->in_what && !strstr(f->what, m->in_what)))
+	       (m->in_what && !strstr(f->what, m->in_what)) || (m->waits && m->waits != f->waits))
 		m++;
 	return m;
+}
+
+/* A consequence, or NCCL's result without the warning that led to it. */
+bool run_failure_is_vague(const struct run_failure *f)
+{
+	static const char *const consequences[] = {FOLLOWS_MEANS, GONE_MEANS};
+	const struct run_failure_meaning *m = run_failure_find(f);
+
+	for (size_t i = 0; i < ARRAY_LEN(consequences); i++)
+		if (strcmp(m->meaning, consequences[i]) == 0)
+			return true;
+	return f->kind == RUN_NCCL_ERROR && !m->in_what && f->code != 5;
 }
 
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)

@@ -4,6 +4,7 @@
 
 #include "result/run_failure.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct run_failure_meaning {
@@ -11,11 +12,14 @@ struct run_failure_meaning {
 	int code;            /* of `kind`; -1: any */
 	const char *meaning; /* a sentence without its full stop */
 	const char *todo;
-	const char *in_what; /* only where the failure's `what` holds it; NULL: anywhere */
+	const char *in_what;  /* only where the failure's `what` holds it; NULL: anywhere */
+	enum run_waits waits; /* RUN_WAITS_UNKNOWN: any */
 };
 
 /* Never NULL. */
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f);
+/* It only says that something failed: another line of the same kind tells more. */
+bool run_failure_is_vague(const struct run_failure *f);
 /* "CUDA error 700, an illegal memory access was encountered", without the rank. */
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size);
 const char *run_failure_word(enum run_failure_kind kind); /* "cuda-error" */

@@ -37,11 +37,16 @@ static const struct result nccl_results[] = {
 static const struct result cuda_results[] = {
 	{1, NULL, "invalid argument"},
 	{2, NULL, "out of memory"},
+	{34, NULL, "CUDA driver is a stub library"},
+	{35, NULL, "CUDA driver version is insufficient for CUDA runtime version"},
 	{46, NULL, "CUDA-capable device(s) is/are busy or unavailable"},
+	{100, NULL, "no CUDA-capable device is detected"},
+	{101, NULL, "invalid device ordinal"},
 	{205, NULL, "mapping of buffer object failed"},
 	{214, NULL, "uncorrectable ECC error encountered"},
 	{217, NULL, "peer access is not supported between these two devices"},
 	{220, NULL, "uncorrectable NVLink error detected during the execution"},
+	{304, NULL, "OS call failed or operation not supported on this OS"},
 	{400, NULL, "invalid resource handle"},
 	{700, NULL, "an illegal memory access was encountered"},
 	{702, NULL, "the launch timed out and was terminated"},
@@ -51,6 +56,8 @@ static const struct result cuda_results[] = {
 	{719, NULL, "unspecified launch failure"},
 	{801, NULL, "operation not supported"},
 	{802, NULL, "system not yet initialized"},
+	{803, NULL, "system has unsupported display driver / cuda driver combination"},
+	{804, NULL, "forward compatibility was attempted on non supported HW"},
 	{999, NULL, "unknown error"},
 };
 
@@ -134,19 +141,30 @@ static int rank_of(const char *text)
 
 /* ---- how a line is read ---- */
 
-/* "WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)" */
+/*
+ * "[rank13]:[E...] [Rank 1] Watchdog caught ...: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)": the launcher's number of the
+ * rank, and the one in its group.
+ */
 static void read_time_out(struct arena *a, const char *text, struct run_failure *ret)
 {
+	const int in_group = small_behind(text, "[Rank ");
+
+	ret->of_group = in_group >= 0 && in_group != ret->rank;
 	ret->sequence = number_behind(text, "SeqNum=");
 	ret->what = piece_behind(a, text, "OpType=", ",)");
 }
 
-/* "Cuda failure 700 'an illegal memory access was encountered'", "CUDA error: misaligned address" */
+/*
+ * "Cuda failure 700 'an illegal memory access was encountered'", "CUDA error: misaligned address", "code=802(...)" of the
+ * CUDA samples, "cuda runtime error (802) : ..." of PyTorch before 1.10.
+ */
 static void read_cuda(struct arena *a, const char *text, struct run_failure *ret)
 {
+	static const char *const keys[] = {"failure ", " code=", "cuda runtime error ("};
 	const struct result *r = result_in(cuda_results, COUNT(cuda_results), text);
 
-	ret->code = small_behind(text, "failure ");
+	for (size_t i = 0; i < COUNT(keys) && ret->code < 0; i++)
+		ret->code = small_behind(text, keys[i]);
 	if (ret->code < 0 && r)
 		ret->code = r->code;
 	ret->what = r ? r->words : piece_behind(a, text, "'", "'");
@@ -173,10 +191,12 @@ static void read_gids(struct arena *a, const char *text, struct run_failure *ret
 	ret->peer_gid = peer ? peer : address_behind(a, text, "remoteGids");
 }
 
-/* NCCL's own sentence says more than its result code. */
+/* NCCL's own sentence says more than its result code. PyTorch may have its rank in front. */
 static void read_sentence(struct arena *a, const char *text, struct run_failure *ret)
 {
-	ret->what = arena_strdup(a, text);
+	const char *end = text_starts_with(text, "[rank") ? strstr(text, "]: ") : NULL;
+
+	ret->what = arena_strdup(a, end ? end + strlen("]: ") : text);
 	read_gids(a, text, ret);
 }
 
@@ -220,6 +240,10 @@ static const struct mark {
 	 read_cuda},
 	{"RuntimeError: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"AcceleratorError: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"cuda runtime error (", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDA runtime error in ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDA error at ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"UCX  ERROR cu", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"CUDA error: ", NCCL_LINE_OTHER, false, RUN_CUDA_ERROR, read_cuda},
 	{"NCCL error: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
@@ -313,10 +337,21 @@ bool nccl_failure_is_in(const char *text, enum nccl_line line)
 /* Each text of the marks that count here has one of these. */
 static bool names_library(const char *text, size_t size)
 {
-	static const char *const names[] = {"NCCL", "nccl", "CUDA", "Cuda", "Watchdog"};
+	static const char *const names[] = {"NCCL",      "nccl",     "CUDA",
+					    "Cuda",      "Watchdog", "cuda runtime error (",
+					    "UCX  ERROR"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (memmem(text, size, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* Any program may print an error of CUDA's in its own words, but then CUDA's are in it too. */
+static bool says_cuda_words(const char *text, size_t size)
+{
+	for (size_t i = 0; i < COUNT(cuda_results); i++)
+		if (memmem(text, size, cuda_results[i].words, strlen(cuda_results[i].words)))
 			return true;
 	return false;
 }
@@ -326,7 +361,9 @@ bool nccl_failure_recognise(const char *text, size_t size)
 	if (!names_library(text, size))
 		return false;
 	for (size_t i = 0; i < COUNT(marks); i++)
-		if (marks[i].of_nccl && marks[i].places & NCCL_LINE_OTHER &&
+		if ((marks[i].of_nccl ||
+		     (marks[i].read == read_cuda && says_cuda_words(text, size))) &&
+		    marks[i].places & NCCL_LINE_OTHER &&
 		    memmem(text, size, marks[i].text, strlen(marks[i].text)))
 			return true;
 	return false;

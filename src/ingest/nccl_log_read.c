@@ -993,6 +993,15 @@ static const char *open_end(const struct parser *p, const struct text_line *othe
 		    : "ends before a rank left NCCL";
 }
 
+static void compare_waits(struct nccl_log *l)
+{
+	struct run_failure **failures = arena_alloc(l->arena, l->failure_n + 1, sizeof(*failures));
+
+	for (size_t i = 0; i < l->failure_n; i++)
+		failures[i] = &l->failures[i].failure;
+	run_failures_compare(failures, l->failure_n);
+}
+
 /* ---- the whole ---- */
 
 int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
@@ -1026,5 +1035,6 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 	add_wrong_results(&p, text, size);
 	if (l->failure_n)
 		qsort(l->failures, l->failure_n, sizeof(*l->failures), compare_failures);
+	compare_waits(l);
 	return 0;
 }

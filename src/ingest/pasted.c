@@ -586,6 +586,18 @@ static void list_parts(const struct page *page, struct machine *m)
 			  false);
 }
 
+/* The ranks of one run may have written several texts. */
+static void compare_waits(struct machine *m)
+{
+	struct run_failure **failures = arena_alloc(m->arena, m->observed_n + 1, sizeof(*failures));
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->observed_n; i++)
+		if (m->observed[i].kind == OBSERVED_RUN_FAILURE)
+			failures[n++] = &m->observed[i].failure;
+	run_failures_compare(failures, n);
+}
+
 void pasted_complete(struct pasted *t, struct machine *m)
 {
 	for (size_t i = 0; i < t->trouble_n; i++)
@@ -595,5 +607,6 @@ void pasted_complete(struct pasted *t, struct machine *m)
 		observe_parts(&t->pages[i], m);
 		list_parts(&t->pages[i], m);
 	}
+	compare_waits(m);
 	claims_add_disagreements(t->claims, m);
 }

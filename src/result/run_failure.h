@@ -2,6 +2,8 @@
 /* How a run failed, as its log shows. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A cause comes before its consequences: reports keep this order. */
@@ -15,13 +17,26 @@ enum run_failure_kind {
 	RUN_FAILURE_KIND_N,
 };
 
+/* Of collectives that timed out: in what the ranks of a run wait. */
+enum run_waits {
+	RUN_WAITS_UNKNOWN, /* one rank is shown, or the lines are of several groups of ranks */
+	RUN_WAITS_SAME,
+	RUN_WAITS_BEHIND, /* some in an earlier collective than others */
+	RUN_WAITS_MIXED,  /* in the same place, but in different operations */
+};
+
 struct run_failure {
 	enum run_failure_kind kind;
-	int rank;          /* -1: not in the line */
-	int code;          /* cudaError_t or ncclResult_t; -1: not in the line */
-	int64_t sequence;  /* of the collective that timed out; -1: none */
+	int rank;         /* -1: not in the line */
+	int code;         /* cudaError_t or ncclResult_t; -1: not in the line */
+	int64_t sequence; /* of the collective that timed out; -1: none */
+	bool of_group;    /* that sequence is of a group of some ranks, which counts by itself */
+	enum run_waits waits;
 	const char *where; /* in NCCL's source: "transport/nvls.cc:223"; NULL: not in the line */
 	/* The GIDs of the two NICs of a connection that failed, as printed; NULL: not in the line */
 	const char *own_gid, *peer_gid;
 	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
 };
+
+/* Sets `waits` of all of them that timed out; they are of one run. */
+void run_failures_compare(struct run_failure *const *failures, size_t n);

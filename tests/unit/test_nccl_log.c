@@ -378,6 +378,71 @@ static void failures_in_order(void **state)
 	nccl_log_free(l);
 }
 
+/* Whether ranks wait in the same collective tells a transfer that hangs from a program that is wrong. */
+static void time_outs_are_compared(void **state)
+{
+	static const struct {
+		const char *text;
+		enum run_waits waits;
+	} logs[] = {
+		{WATCHDOG(0, 7, "ALLREDUCE"), RUN_WAITS_UNKNOWN},
+		{WATCHDOG(0, 7, "ALLREDUCE") WATCHDOG(0, 7, "ALLREDUCE"), RUN_WAITS_UNKNOWN},
+		{WATCHDOG(0, 7, "ALLREDUCE") WATCHDOG(3, 7, "ALLREDUCE"), RUN_WAITS_SAME},
+		{WATCHDOG(0, 7, "ALLREDUCE") WATCHDOG(3, 7, "BROADCAST"), RUN_WAITS_MIXED},
+		{WATCHDOG(0, 7, "ALLREDUCE") WATCHDOG(3, 9, "ALLREDUCE"), RUN_WAITS_BEHIND},
+		/* a rank of two groups, and groups that the lines name: each counts by itself */
+		{WATCHDOG(0, 7, "ALLREDUCE") WATCHDOG(0, 9, "ALLREDUCE")
+			 WATCHDOG(3, 9, "ALLREDUCE"),
+		 RUN_WAITS_UNKNOWN},
+		{WATCHDOG(0, 7, "ALLREDUCE") "[rank13]:[E218 ProcessGroupNCCL.cpp:616] [Rank 1] "
+					     "Watchdog caught collective operation timeout: "
+					     "WorkNCCL(SeqNum=9, OpType=ALLREDUCE)\n",
+		 RUN_WAITS_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++) {
+		struct nccl_log *l = parsed(logs[i].text);
+
+		assert_int_equal(l->failures[0].failure.waits, logs[i].waits);
+		nccl_log_free(l);
+	}
+}
+
+/* CUDA's errors as other programs print them. */
+static void cuda_errors_of_others(void **state)
+{
+	static const struct {
+		const char *line;
+		int code;
+	} lines[] = {
+		{"RuntimeError: cuda runtime error (802) : system not yet initialized at /x/T.cpp:50",
+		 802},
+		{"CUDA error at a.cu:256 code=802(cudaErrorSystemNotReady) \"cudaSetDevice(0)\"",
+		 802},
+		{"[TensorRT-LLM][ERROR] CUDA runtime error in cudaIpcOpenMemHandle(x): peer access is "
+		 "not supported between these two devices (/a/ipcUtils.cpp:90)",
+		 217},
+		{"[1613602600.236562] [dgx13:2:0]  cuda_ipc_cache.c:114  UCX  ERROR cuIpcOpenMemHandle() "
+		 "failed: peer access is not supported between these two devices",
+		 217},
+		{"Training error: CUDA error: an illegal memory access was encountered", 700},
+		{"host1:9:9 [0] misc/strongstream.cc:60 NCCL WARN Cuda failure 'CUDA driver is a stub "
+		 "library'",
+		 34},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct nccl_log *l = parsed(lines[i].line);
+
+		assert_int_equal(l->failures[0].failure.kind, RUN_CUDA_ERROR);
+		assert_int_equal(l->failures[0].failure.code, lines[i].code);
+		nccl_log_free(l);
+	}
+	assert_false(nccl_log_recognise("CUDA error: no", strlen("CUDA error: no")));
+}
+
 /* Lines of PyTorch or nccl-tests alone tell as much. */
 static void failures_without_nccl(void **state)
 {
@@ -614,6 +679,8 @@ static void warnings_have_meanings(void **state)
 		 "no answer from its peer"},
 		{"NET/IB : Got completion from peer 10.0.0.1<5> with error 13, opcode 0, len 0",
 		 "does not take what it is sent"},
+		{"NET/IB: Got completion from peer 10.0.0.1<5> with status=4 opcode=1 len=0 vendor err 81",
+		 "refused a transfer of its own rank"},
 		{"NET/IB : Got completion from peer 10.0.0.1<5> with status=10 opcode=1 len=0",
 		 "refused the access"},
 		{"NET/IB: Got completion from peer x with status=IBV_WC_WR_FLUSH_ERR(5) opcode=x(1)",
@@ -691,6 +758,8 @@ int main(void)
 		cmocka_unit_test(some_pairs_of_a_host),
 		cmocka_unit_test(failures_in_order),
 		cmocka_unit_test(failures_without_nccl),
+		cmocka_unit_test(time_outs_are_compared),
+		cmocka_unit_test(cuda_errors_of_others),
 		cmocka_unit_test(warnings_are_no_failures),
 		cmocka_unit_test(unregistered_buffers_are_no_failures),
 		cmocka_unit_test(ends_are_seen),

@@ -2,7 +2,9 @@
 /* What onehop fix does about this boot: registers that are written again, and a trial that is confirmed. */
 #include "cli/fix.h"
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "cli/ask.h"
 #include "cli/progress.h"
 #include "session/confirm_session.h"
 
@@ -51,27 +53,50 @@ static int print_confirmed(const struct fix_context *s, const struct confirm_ses
 			       : finish_outcome(s, &c->outcome);
 }
 
-int fix_confirm_trial(const struct fix_options *o)
+static void show_dropped(const struct fix_context *s, const struct plan *p)
+{
+	struct document *d = document_new();
+
+	report_dropped(d, p, false);
+	show_document(d, s->common, EXIT_OK);
+}
+
+static int confirm(const struct fix_options *o, struct fix_context *s, bool yes)
 {
 	struct progress progress;
 	const struct session_ear ear = progress_ear(&progress);
-	struct fix_context s;
-	struct confirm_session c = {.fix = &s.session,
+	CLEANUP(confirm_session_done)
+	struct confirm_session c = {.fix = &s->session,
 				    .ear = &ear,
+				    .yes = yes,
 				    .when_healthy = o->when_healthy};
-	enum ending end;
+	enum ending end = confirm_session_run(&c);
+	const bool shows = c.drops && !s->common->json && !o->when_healthy;
+
+	if (c.ran)
+		return print_confirmed(s, &c);
+	if (c.idle) {
+		printf("%s\n", c.idle);
+		return 0;
+	}
+	if (shows)
+		show_dropped(s, c.plan);
+	if (shows && can_ask()) {
+		int r = ask("Confirm and lose them?");
+
+		return r ? r : confirm(o, s, true);
+	}
+	return fail(ending_code(end), "%s", err_msg());
+}
+
+int fix_confirm_trial(const struct fix_options *o)
+{
+	struct fix_context s;
 	int r = fix_context_open(&o->common, NULL, &s);
 
 	if (r)
 		return r;
-	end = confirm_session_run(&c);
-	if (c.idle)
-		printf("%s\n", c.idle);
-	else if (c.ran)
-		r = print_confirmed(&s, &c);
-	else
-		r = fail(ending_code(end), "%s", err_msg());
-	confirm_session_done(&c);
+	r = confirm(o, &s, o->yes);
 	fix_context_close(&s);
 	return r;
 }

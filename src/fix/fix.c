@@ -263,8 +263,10 @@ static int make(const struct fix_run *run, struct plan *p, const struct prospect
 	int r;
 
 	r = prepare(run, p, x);
-	if (r == 0 && plan_has_trial(p))
+	if (r == 0 && plan_has_trial(p)) {
 		fix_note_failed_units(run->host, p);
+		fix_note_shown(p);
+	}
 	if (r == 0)
 		r = journal_begin(run->host, p, &e);
 	if (r < 0)

@@ -53,6 +53,11 @@ enum fix_result {
  * changed.
  */
 int fix_foresee(const struct fix_run *run, struct plan *p);
+/*
+ * The same before fix_confirm of the trial `e`. Lines that were shown before the trial began are not noted, nor what
+ * the files will be.
+ */
+int fix_foresee_confirm(const struct fix_run *run, const struct journal_entry *e, struct plan *p);
 /* The same before fix_undo: what the files that it makes again would lose. Steps of `e` note only that then. */
 int fix_foresee_undo(const struct fix_run *run, const struct journal_entry *e);
 /*

@@ -248,6 +248,66 @@ int fix_foresee(const struct fix_run *run, struct plan *p)
 	return r;
 }
 
+/* ---- the same of a confirmation ---- */
+
+static bool is_listed(const char *const *list, const char *line)
+{
+	while (list && *list && strcmp(*list, line) != 0)
+		list++;
+	return list && *list;
+}
+
+/* Of the trial that the plan begins. */
+static struct step *one_shot_of(struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].kind == STEP_ONE_SHOT)
+			return &p->steps[i];
+	return NULL;
+}
+
+void fix_note_shown(struct plan *p)
+{
+	struct step *s = one_shot_of(p);
+
+	for (size_t i = 0; s && i < p->on_confirm_n; i++)
+		if (p->on_confirm[i].dropped)
+			s->dropped = p->on_confirm[i].dropped;
+}
+
+/* Nobody has seen them. */
+static const char *const *not_shown(struct arena *a, const char *const *lines,
+				    const char *const *shown)
+{
+	const char **left;
+	size_t n = 0;
+
+	while (lines[n])
+		n++;
+	left = arena_alloc(a, n + 1, sizeof(*left));
+	n = 0;
+	for (; *lines; lines++)
+		if (!is_listed(shown, *lines))
+			left[n++] = *lines;
+	return n ? left : NULL;
+}
+
+int fix_foresee_confirm(const struct fix_run *run, const struct journal_entry *e, struct plan *p)
+{
+	const struct step *trial = one_shot_of(e->plan);
+	int lock = -1, r = foresee_steps(run, p, p->steps, p->step_n, &lock);
+
+	journal_unlock(lock);
+	for (size_t i = 0; i < p->step_n; i++) {
+		struct step *s = &p->steps[i];
+
+		s->foreseen = (struct bytes){0};
+		if (s->dropped)
+			s->dropped = not_shown(p->arena, s->dropped, trial ? trial->dropped : NULL);
+	}
+	return r;
+}
+
 /* ---- the same of an undo ---- */
 
 /*

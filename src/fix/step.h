@@ -111,6 +111,7 @@ struct step {
 	/*
 	 * GENERATED: lines of the old content that its program makes from none of the files as they were,
 	 * so that they are lost; NULL-ended. By fix_foresee, fix_foresee_undo; NULL: none, or not checked.
+	 * ONE_SHOT, in the journal: those that confirming the trial was to lose when it began.
 	 */
 	const char *const *dropped;
 	/*

@@ -173,6 +173,34 @@ static enum ending carry_out(struct confirm_session *c, unsigned number)
 	return fix_outcome_ending(&c->outcome);
 }
 
+static void tell_dropped(const struct confirm_session *c)
+{
+	for (size_t i = 0; i < c->plan->step_n; i++) {
+		const struct step *s = &c->plan->steps[i];
+
+		for (size_t k = 0; s->dropped && s->dropped[k]; k++)
+			session_tell(c->ear, SESSION_NOTE, "/%s: %s", s->target, s->dropped[k]);
+	}
+}
+
+/* What somebody wrote since the trial began is not given up without a question. */
+static enum ending foresee(struct confirm_session *c, const struct journal_entry *e)
+{
+	struct fix_run run = change_session_run(c->fix);
+
+	if (fix_foresee_confirm(&run, e, c->plan) < 0)
+		return ENDED_REFUSED;
+	c->drops = !c->yes && plan_drops_lines(c->plan);
+	if (!c->drops)
+		return ENDED_WELL;
+	if (c->when_healthy)
+		tell_dropped(c);
+	err_set(EPERM,
+		"fix %u is not confirmed: regenerating a file would lose lines (to confirm it anyway: onehop fix --confirm --yes)",
+		e->number);
+	return c->when_healthy ? ENDED_FAILED : ENDED_REFUSED;
+}
+
 static enum ending confirm(struct confirm_session *c, const struct journal_entry *e)
 {
 	AUTO_STRBUF struct strbuf why = {0};
@@ -196,6 +224,8 @@ static enum ending confirm(struct confirm_session *c, const struct journal_entry
 	end = drop_trial_words(c->fix, number);
 	if (end == ENDED_WELL)
 		end = make_plan(c, e);
+	if (end == ENDED_WELL)
+		end = foresee(c, e);
 	return end == ENDED_WELL ? carry_out(c, number) : end;
 }
 

@@ -9,13 +9,15 @@
 struct confirm_session {
 	struct change_session *fix; /* its journal need not be read */
 	const struct session_ear *ear;
+	bool yes; /* also if that drops lines which were not shown when the trial began */
 	/* Wait until the system is up, and confirm only if it is as healthy as before the trial. */
 	bool when_healthy;
 	struct machine *machine;
 	struct source *source;
 	struct change_set changes;
 	struct plan *plan; /* of the steps that make it permanent */
-	bool ran;          /* it came to the steps: */
+	bool drops; /* refused, because lines of its steps' files would be lost and `yes` is not set */
+	bool ran; /* it came to the steps: */
 	struct fix_outcome outcome;
 	const char *idle; /* why there was nothing to do; NULL: there was */
 };

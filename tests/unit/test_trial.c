@@ -1369,6 +1369,58 @@ static void confirmed(void **state)
 	assert_boots(g, "");
 }
 
+static void add_line(struct rig *g, const char *line)
+{
+	AUTO_FREE char *old = rig_get(g, GRUB_CFG), *new = xprintf("%s%s\n", old, line);
+
+	rig_put(g, GRUB_CFG, new);
+}
+
+/* The step that makes grub.cfg, not the one that does so when it is undone. */
+static const struct step *step_that_makes(const struct step *steps, size_t n)
+{
+	while (n && !(steps[n - 1].kind == STEP_GENERATED && steps[n - 1].argv))
+		n--;
+	assert_true(n > 0);
+	return &steps[n - 1];
+}
+
+/* Lines that confirming loses: those that were shown with the plan are no news, those since are. */
+static void lost_lines(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p, again;
+	struct journal_entry *entries;
+	const struct step *s;
+	size_t n;
+
+	add_line(g, "set old=edit");
+	plan_trial(g, &p);
+	assert_int_equal(fix_foresee(&g->run, p.plan), 0);
+	s = step_that_makes(p.plan->on_confirm, p.plan->on_confirm_n);
+	assert_string_equal(s->dropped[0], "set old=edit");
+	apply_planned(g, p.plan);
+	assert_boots(g, TRIED);
+	for (unsigned edited = 0; edited < 2; edited++) {
+		if (edited)
+			add_line(g, "set new=edit");
+		plan_confirmation(g, &again);
+		assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+		assert_int_equal(fix_foresee_confirm(&g->run, &entries[0], again.plan), 0);
+		assert_int_equal(plan_drops_lines(again.plan), edited);
+		s = step_that_makes(again.plan->steps, again.plan->step_n);
+		assert_null(s->foreseen.data);
+		if (edited) {
+			assert_string_equal(s->dropped[0], "set new=edit");
+			assert_null(s->dropped[1]);
+		}
+		journal_free(entries, n);
+		planned_done(&again);
+	}
+	plan_confirmation(g, &again);
+	assert_confirms(g);
+}
+
 static void not_confirmed(void **state)
 {
 	struct rig *g = *state;
@@ -2164,6 +2216,7 @@ int main(void)
 		TEST(ubuntu),
 		TEST(confirmed),
 		TEST(confirmed_copies_have_sums),
+		TEST(lost_lines),
 		TEST(not_confirmed),
 		TEST(undone_before_its_boot),
 		TEST(undone_in_its_boot),

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "cli/command.h"
 #include "fleet/fleet.h"
+#include "report/json_layout.h"
 #include "report/report_fleet.h"
 #include "session/stop.h"
 
@@ -68,13 +69,14 @@ static int flushed(bool written)
 /* Takes the object. One line each, so that a reader can follow. */
 static int print_object(json_t *o)
 {
+	AUTO_STRBUF struct strbuf line = {0};
 	char when[32];
-	AUTO_FREE char *line = NULL;
+	int r;
 
 	json_object_set_new(o, "time", json_string(time_now(when, sizeof(when))));
-	line = json_dumps(o, JSON_COMPACT);
+	r = json_line(&line, o);
 	json_decref(o);
-	return flushed(line && puts(line) >= 0);
+	return flushed(r == 0 && puts(strbuf_str(&line)) >= 0);
 }
 
 static int print_line(const char *text)

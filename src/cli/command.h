@@ -152,6 +152,8 @@ struct document *new_document(const struct common_options *c);
 bool page_wanted(const struct common_options *c);
 /* A page takes the place of the text on standard output. */
 bool page_replaces_text(const struct common_options *c);
+/* Writes those that were asked for; 0, or the exit code after a message. */
+int print_pages(const struct document *d, const struct common_options *c);
 /* Writes the text to a file, which it names on stderr, or to standard output for "-"; returns EXIT_OK, or says why it could not. */
 int save_text(const struct strbuf *b, const char *path);
 /* Each prints and returns `code`, or says why it could not. */

@@ -89,7 +89,39 @@ static int lay_out(struct strbuf *out, const json_t *value, int depth)
 	return json_dump_callback(value, add, out, FLAGS);
 }
 
+/* What jansson leaves as it is and a terminal may obey: U+007F to U+009F, the last 32 as 0xc2 and one. */
+static void escape_controls(const struct strbuf *json, struct strbuf *out)
+{
+	const char *rest = strbuf_str(json), *end = rest + json->len;
+
+	for (const char *s = rest; s < end; s++) {
+		unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+		bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0;
+
+		if (c != 0x7f && !c1)
+			continue;
+		strbuf_add(out, rest, (size_t)(s - rest));
+		strbuf_printf(out, "\\u%04x", (unsigned)(c1 ? next : c));
+		s += c1;
+		rest = s + 1;
+	}
+	strbuf_add(out, rest, (size_t)(end - rest));
+}
+
 int json_lay_out(struct strbuf *out, const json_t *value)
 {
-	return lay_out(out, value, 0) ? -EINVAL : 0;
+	AUTO_STRBUF struct strbuf b = {0};
+	int r = lay_out(&b, value, 0) ? -EINVAL : 0;
+
+	escape_controls(&b, out);
+	return r;
+}
+
+int json_line(struct strbuf *out, const json_t *value)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	int r = json_dump_callback(value, add, &b, JSON_COMPACT) ? -EINVAL : 0;
+
+	escape_controls(&b, out);
+	return r;
 }

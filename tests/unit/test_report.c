@@ -751,6 +751,22 @@ static void json_is_laid_out_by_lines(void **state)
 	json_decref(value);
 }
 
+/* Lines of check --watch go to a terminal as reports do. */
+static void json_holds_nothing_that_a_terminal_obeys(void **state)
+{
+	json_t *value = json_pack("{s:s}", "text",
+				  "\xc2\x9b"
+				  "31m\x7f \xc3\xa9");
+	AUTO_STRBUF struct strbuf line = {0}, laid_out = {0};
+
+	(void)state;
+	assert_int_equal(json_line(&line, value), 0);
+	assert_string_equal(line.text, "{\"text\":\"\\u009b31m\\u007f \xc3\xa9\"}");
+	assert_int_equal(json_lay_out(&laid_out, value), 0);
+	assert_string_equal(laid_out.text, "{\"text\": \"\\u009b31m\\u007f \xc3\xa9\"}");
+	json_decref(value);
+}
+
 /* Wherever the line is full: within a key, a separator or a value. */
 static void lines_that_are_full_lose_nothing(void **state)
 {
@@ -842,6 +858,7 @@ int main(void)
 		cmocka_unit_test(facts_read_alike_share_their_origins),
 		cmocka_unit_test(pairs_refer_to_what_they_share),
 		cmocka_unit_test(json_is_laid_out_by_lines),
+		cmocka_unit_test(json_holds_nothing_that_a_terminal_obeys),
 		cmocka_unit_test(lines_that_are_full_lose_nothing),
 		cmocka_unit_test(json_survives_broken_text),
 		cmocka_unit_test(manuals_are_up_to_date),

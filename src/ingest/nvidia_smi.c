@@ -182,7 +182,17 @@ static bool read_listed(const char *s, unsigned *ret_index, char *model, size_t 
 	uuid = strstr(s, " (UUID: ");
 	*ret_uuid = uuid ? uuid + strlen(" (UUID: ") : NULL;
 	text_copy(model, size, s, uuid ? (size_t)(uuid - s) : strlen(s));
+	if (text_ends_with(model, " ...")) /* of a progress line, not an abbreviated name */
+		model[strlen(model) - strlen(" ...")] = '\0';
 	return *model && *ret_index < 256 && !strchr(model, ':') && !text_starts_with(model, "GPU");
+}
+
+/* The next GPU in the same line, as in the forms of issues, where line breaks get lost; NULL: none. */
+static const char *next_listed(const char *uuid)
+{
+	const char *s = uuid ? strstr(uuid, ") GPU ") : NULL;
+
+	return s ? s + strlen(") ") : NULL;
 }
 
 /* "Link 0: 26.562 GB/s", "Link 0: <inactive>" */
@@ -195,6 +205,17 @@ static bool read_link(const char *s, unsigned *ret_link, bool *ret_up)
 		return false;
 	*ret_up = isdigit((unsigned char)s[end]);
 	return *ret_up ? strstr(s + end, "GB/s") != NULL : strstr(s + end, "nactive") != NULL;
+}
+
+static unsigned count_behind(const char *uuid)
+{
+	unsigned index, n = 0;
+	char model[96];
+
+	for (const char *s;
+	     (s = next_listed(uuid)) && read_listed(s, &index, model, sizeof(model), &uuid);)
+		n++;
+	return n;
 }
 
 size_t smi_list_match(struct part *p, const struct text_line *lines, size_t n)
@@ -211,7 +232,7 @@ size_t smi_list_match(struct part *p, const struct text_line *lines, size_t n)
 		const char *s = line_text(&lines[i]);
 
 		if (read_listed(s, &index, model, sizeof(model), &uuid))
-			gpus++;
+			gpus += 1 + count_behind(uuid);
 		else if (read_link(s, &link, &up))
 			links++;
 		else if (*s && !strstr(s, "all links are inActive") && !text_starts_with(s, "MIG "))
@@ -236,15 +257,16 @@ void smi_list_decode(const struct part *p, struct claims *c)
 		const struct text_line *l = &p->lines[i];
 		const char *s = line_text(l);
 
-		if (read_listed(s, &index, model, sizeof(model), &uuid)) {
+		if (read_link(s, &link, &up))
+			claim_number(c, CLAIM_AT(p, l), up, "gpu/#%u/link/%02u/state", index, link);
+		while (s && read_listed(s, &index, model, sizeof(model), &uuid)) {
 			claim_gpu(c, CLAIM_AT(p, l), index);
 			claim(c, CLAIM_AT(p, l), text_trim(model), "gpu/#%u/model", index);
+			s = next_listed(uuid);
 			if (!uuid)
 				continue;
 			text_copy(word, sizeof(word), uuid, strcspn(uuid, ")"));
 			claim(c, CLAIM_AT(p, l), word, "gpu/#%u/uuid", index);
-		} else if (read_link(s, &link, &up)) {
-			claim_number(c, CLAIM_AT(p, l), up, "gpu/#%u/link/%02u/state", index, link);
 		}
 	}
 }

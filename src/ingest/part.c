@@ -53,6 +53,10 @@ static const struct part_kind part_kinds[] = {
 	 .gives = "the kernel; also /proc/version"},
 	{"lscpu", lscpu_match, lscpu_decode, PART_STATES, .first = "ACOVBMTSFHLN",
 	 .gives = "model of the CPU, sockets, hypervisor; in English"},
+	{"collect_env", collect_env_match, collect_env_decode, PART_STATES,
+	 .observe = collect_env_observe, .first = "NCPG[",
+	 .gives =
+		 "versions of the driver, the kernel and NCCL, and the GPUs; of PyTorch, vLLM, and SGLang's check_env"},
 	{"environment variables", environment_match, environment_decode, PART_STATES,
 	 .first = "NCUVTeds-",
 	 .gives = "variables of NCCL, CUDA and other libraries, NAME=VALUE, also after export"},

@@ -49,6 +49,8 @@ void lsmod_none_observe(const struct part *p, struct machine *m);
 PART_KIND(modinfo);
 PART_KIND(uname);
 PART_KIND(environment);
+PART_KIND(collect_env); /* collect_env.c */
+void collect_env_observe(const struct part *p, struct machine *m);
 PART_KIND(launch); /* container_lines.c: */
 const char *launch_keep(const struct part *p, const struct text_line *l, struct arena *a);
 PART_KIND(manifest);

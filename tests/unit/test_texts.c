@@ -466,6 +466,53 @@ static void log_forms(void **state)
 	}
 }
 
+/* What collect_env of PyTorch and vLLM, and check_env of SGLang, print besides the outputs of other tools. */
+static void collected_environments(void **state)
+{
+	static const char *const texts[] = {
+		"PyTorch version: 2.5.1+cu124\n"
+		"Python platform: Linux-6.8.0-47-generic-x86_64-with-glibc2.35\n"
+		"GPU models and configuration: \n"
+		"GPU 0: NVIDIA H100 80GB HBM3\n"
+		"GPU 1: NVIDIA H100 80GB HBM3\n"
+		"\n"
+		"Nvidia driver version: 550.90.12\n"
+		"[pip3] numpy==1.26.4\n"
+		"[pip3] nvidia-nccl-cu12==2.21.5\n",
+		"Python: 3.11.5\n"
+		"GPU 0,1: NVIDIA H100 80GB HBM3\n"
+		"GPU 0,1 Compute Capability: 9.0\n"
+		"CUDA Driver Version: 550.90.12\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct machine *m = machine_of_one(texts[i]);
+
+		assert_int_equal(m->gpu_n, 2);
+		assert_string_equal(m->gpus[1].model.value, "NVIDIA H100 80GB HBM3");
+		assert_string_equal(m->driver.module_version.value, "550.90.12");
+		if (i == 0) {
+			assert_string_equal(m->kernel.release.value, "6.8.0-47-generic");
+			assert_fact(m->nccl.version, 22105, "a:9");
+		}
+		machine_free(m);
+	}
+}
+
+/* Forms of issues lose line breaks. */
+static void gpus_in_one_line(void **state)
+{
+	struct machine *m = machine_of_one("GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-1) "
+					   "GPU 1: NVIDIA GeForce RTX 3090 (UUID: GPU-2)\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_string_equal(m->text_parts[0].about, "2 GPUs");
+	assert_string_equal(m->gpus[1].model.value, "NVIDIA GeForce RTX 3090");
+	machine_free(m);
+}
+
 /* Lines that only look like a log of the kernel. */
 static void no_log(void **state)
 {
@@ -1806,6 +1853,8 @@ int main(void)
 		cmocka_unit_test(smi_without_addresses),
 		cmocka_unit_test(smi_cut),
 		cmocka_unit_test(log_forms),
+		cmocka_unit_test(collected_environments),
+		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),
 		cmocka_unit_test(modules),

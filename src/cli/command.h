@@ -170,11 +170,28 @@ int print_figures(const struct figures *f, const struct common_options *c, enum 
 struct json_t;
 int print_json(struct json_t *json, enum exit_code code); /* takes the reference */
 
-/* --help of one command, or of the program. */
-void command_help_text(struct document *out, const struct command *c);
-void program_help_text(struct document *out);
+/* ---- help.c ---- */
+
+/* --help of a command, NULL: of the program. */
+int print_help(const struct command *c, const struct common_options *common);
 /* Of the first word of two-word commands, "bench". */
-void group_help_text(struct document *out, const char *group);
+int print_group_help(const char *group, const struct common_options *common);
+/* --formats; `markdown`: as docs/texts.md has it. */
+int print_formats(bool markdown);
+
+/* ---- refuse.c ---- */
+
+/* "bench": two-word commands begin so. */
+bool command_is_group(const char *name);
+/* No row has the first one or two of these words as its name. */
+int refuse_command(const char *const *words, size_t n);
+/*
+ * After an error of command_parse. `named`: the command was, by a word; `unexpected`: an argument too many, NULL:
+ * an option is wrong.
+ */
+int refuse_words(const struct command *c, bool named, char *const *words, size_t n,
+		 const char *unexpected);
+
 /* Completions for a shell, from the tables; here for tests of them. */
 void completion_bash(struct strbuf *out);
 void completion_zsh(struct strbuf *out);

@@ -311,8 +311,12 @@ static enum verdict probe_listed(struct rule_run *run)
 			       ? VERDICT_OK
 			       : rule_unknown(run, FACT_WHY(run->m->pci_listed),
 					      "PCI devices could not be listed");
+	if (!fact_known(run->m->driver.nvml_lists_all))
+		return rule_unknown(run, FACT_WHY(run->m->driver.nvml_lists_all),
+				    "whether NVML lists %s", g->pci->name);
+	/* Who pastes a text may have left out lines of it. */
 	f = finding_here(
-		run, CONFIDENCE_CERTAIN,
+		run, run->m->text_part_n ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
 		ABOUT " is bound to nvidia, but NVML does not list it, so CUDA and NCCL cannot see "
 		      "it here");
 	finding_evidence(run, f, NULL, "NVML", "%s", FACT_WHY(g->nvml_index));

@@ -142,10 +142,17 @@ static void claim_memory(const struct part *p, struct claims *c, const struct te
 			     "gpu/#%u/performance_state", index);
 }
 
+/* `nvidia-smi -i 0` prints the table as if there were no other GPU. */
+static bool shows_some(const struct part *p)
+{
+	return strstr(p->command, "nvidia-smi -i") || strstr(p->command, "nvidia-smi --id");
+}
+
 void smi_table_decode(const struct part *p, struct claims *c)
 {
-	bool in_row = false;
+	bool in_row = false, whole = !p->cut && !shows_some(p), head = false;
 	struct table_row row;
+	unsigned gpus = 0;
 	char word[32];
 
 	for (size_t i = 0; i < p->n; i++) {
@@ -159,12 +166,17 @@ void smi_table_decode(const struct part *p, struct claims *c)
 			claim_number(c, CLAIM_AT(p, l), cuda_number(word), "gpu/cuda_version");
 		if (in_row)
 			claim_memory(p, c, l, row.index);
+		head |= strstr(s, "NVIDIA-SMI") != NULL;
 		in_row = read_row(s, &row);
-		if (in_row)
+		if (in_row) {
 			claim_row(p, c, l, &row);
+			whole &= row.index == gpus++;
+		}
 		if (strstr(s, "Processes:"))
 			break;
 	}
+	if (whole && head && gpus)
+		claim_number(c, CLAIM_AT(p, &p->lines[0]), 1, "stated/all-gpus");
 }
 
 /* ---- -L and nvlink -s ---- */

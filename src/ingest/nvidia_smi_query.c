@@ -330,6 +330,8 @@ void smi_query_decode(const struct part *p, struct claims *c)
 		if (n)
 			q.attached = number_of(n);
 	}
+	if (q.gpu_n && q.attached == (int64_t)q.gpu_n)
+		claim_number(c, CLAIM_AT(p, &p->lines[0]), 1, "stated/all-gpus");
 	for (size_t i = 0; i < p->n; i++)
 		if (!line_is_blank(&p->lines[i]))
 			read_line(&q, &p->lines[i]);

@@ -158,6 +158,8 @@ struct nvidia_driver {
 	struct fact_int cuda_version; /* 13000: what the driver supports */
 	/* known: version of the opened library; unknown: why it was not opened */
 	struct fact_str nvml;
+	/* 1: NVML has no other GPUs than it lists; unknown of a text that may show only some */
+	struct fact_int nvml_lists_all;
 	struct fact_int device_nodes;    /* /dev/nvidia<N> that exist */
 	struct fact_int gpus_in_proc;    /* GPUs that the module drives, /proc/driver/nvidia/gpus */
 	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */

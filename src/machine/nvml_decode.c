@@ -279,6 +279,15 @@ static struct gpu *match_gpu(const struct decode *d, const json_t *v, size_t ind
 	return g;
 }
 
+static struct fact_int decode_lists_all(const struct decode *d)
+{
+	if (!json_is_array(json_object_get(d->doc, "gpus")))
+		return fact_int_unknown(d->why);
+	if (source_stated(d->r->s) && !fact_is(read_int(d->r, "stated/all-gpus"), 1))
+		return fact_int_unknown("the text may not show all GPUs that nvidia-smi lists");
+	return fact_int(1, DOCUMENT);
+}
+
 /* nvml_index doubles as the position in the document: NVML's indexes have no gaps. */
 static void decode_gpus(struct decode *d)
 {
@@ -286,6 +295,7 @@ static void decode_gpus(struct decode *d)
 	struct machine *m = d->r->m;
 	size_t n = json_array_size(gpus);
 
+	m->driver.nvml_lists_all = decode_lists_all(d);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *v = json_array_get(gpus, i);
 		struct gpu *g = json_is_null(v) ? NULL : match_gpu(d, v, i);
@@ -302,8 +312,10 @@ static void decode_gpus(struct decode *d)
 
 		if (fact_known(g->nvml_index))
 			continue;
-		if (json_is_array(gpus))
+		if (fact_known(m->driver.nvml_lists_all))
 			none.why = arena_printf(m->arena, "NVML does not list %s", g->pci->name);
+		else
+			none.why = FACT_WHY(m->driver.nvml_lists_all);
 		g->nvml_index = fact_int_unknown(none.why);
 		decode_gpu(&none, NULL, g);
 		decode_links(&none, NULL, g);

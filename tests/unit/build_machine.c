@@ -30,6 +30,7 @@ struct machine *build_machine(void)
 	m->nccl.settings = arena_alloc(a, MAX_LINES, sizeof(*m->nccl.settings));
 	m->root = m->pci_listed = m->rdma_listed = m->log_read = fact_int(1, from);
 	m->driver.loaded = fact_int(1, from);
+	m->driver.nvml_lists_all = fact_int(1, from);
 	m->driver.flavor = fact_int(DRIVER_OPEN, from);
 	m->driver.module_version = fact_str("580.159.04", from);
 	m->driver.registry_dwords = fact_str("", from);

@@ -1120,6 +1120,55 @@ static void lost_gpu_and_table(void **state)
 	release(d, t, m);
 }
 
+/* nvidia-smi lists what it lists only if the text shows all of it. */
+static void tables_of_some_gpus(void **state)
+{
+#define THIRD                                                                                       \
+	"41:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1)\n" \
+	"\tKernel driver in use: nvidia\n\n"
+	static const struct {
+		const char *text;
+		enum verdict verdict;
+	} rows[] = {
+		{THIRD TABLE, VERDICT_BAD},
+		{THIRD "$ nvidia-smi\n" TABLE, VERDICT_BAD},
+		{THIRD "$ nvidia-smi -i 0,1\n" TABLE, VERDICT_UNKNOWN},
+		/* cut at its end, at its start, and in between */
+		{THIRD TABLE "|   2  NVIDIA GeForce RTX 40", VERDICT_UNKNOWN},
+		{THIRD
+		 "|   1  NVIDIA GeForce RTX 4090        Off |   00000000:25:00.0  On |   Off |\n"
+		 "+-------------------------+-------+\n",
+		 VERDICT_UNKNOWN},
+		{THIRD
+		 "| NVIDIA-SMI 550.90.07     Driver Version: 550.90.07      CUDA Version: 12.4 |\n"
+		 "|   1  NVIDIA GeForce RTX 4090        Off |   00000000:25:00.0  On |   Off |\n"
+		 "+-------------------------+-------+\n",
+		 VERDICT_UNKNOWN},
+		/* the log of a program that used two */
+		{THIRD
+		 "box:1:9 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 "
+		 "commId 0x5 - Init START\n"
+		 "box:2:9 [1] NCCL INFO comm 0x2 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 25000 "
+		 "commId 0x5 - Init START\n",
+		 VERDICT_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+
+		if (verdict_of(d, "gpu-listed") != rows[i].verdict)
+			fail_msg("row %zu: %d", i, (int)verdict_of(d, "gpu-listed"));
+		if (rows[i].verdict == VERDICT_BAD)
+			assert_int_equal(finding_of(d, "gpu-listed")->confidence,
+					 CONFIDENCE_LIKELY);
+		release(d, t, m);
+	}
+#undef THIRD
+}
+
 static void p2p_reads_alone(void **state)
 {
 	static const char matrix[] = " \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n";
@@ -1877,6 +1926,7 @@ int main(void)
 		cmocka_unit_test(cut_texts),
 		cmocka_unit_test(lost_lines),
 		cmocka_unit_test(lost_gpu_and_table),
+		cmocka_unit_test(tables_of_some_gpus),
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),

@@ -270,7 +270,8 @@ static const struct purpose serves = {
 
 static void add_bracket(struct planner *p, const struct grub *g, const struct planned_file *f)
 {
-	struct purpose purpose = serves;
+	/* Where the file stays as it is, it is this step that makes the change. */
+	struct purpose purpose = plan_file_changes(f) ? serves : f->purpose;
 	struct bytes old = {0};
 	AUTO_FREE char *data = NULL;
 
@@ -280,7 +281,7 @@ static void add_bracket(struct planner *p, const struct grub *g, const struct pl
 		memcpy(copy, data, old.size);
 		old.data = copy;
 	}
-	add_generated(p, g, &old, NULL, &purpose);
+	add_generated(p, g, &old, NULL, &serves);
 	plan_file_step(p, f);
 	purpose.reboot = true;
 	add_generated(p, g, &old, words_in_row(p, f), &purpose);

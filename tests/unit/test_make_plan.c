@@ -566,6 +566,8 @@ static void grub_behind_drop_in(void **state)
 	assert_int_equal(w.plan->steps[0].kind, STEP_GENERATED);
 	assert_null(w.plan->steps[0].argv);
 	assert_int_equal(w.plan->steps[1].kind, STEP_GENERATED);
+	/* It is what makes the change: check does not say then that all is set. */
+	assert_true(texts_same(&w.plan->steps[1].rules, &TEXTS("some.rule")));
 	assert_string_equal(w.plan->steps[1].expect, "iommu=pt");
 	/* Who cannot read it is told what is known. */
 	source_put_error(w.map, GRUB_CFG, SOURCE_FILE, EACCES);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "machine/pci.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,24 @@ static bool is_near_change(const struct diff *d, size_t i)
 
 struct shown {
 	struct strbuf text;
-	size_t lines, max;
+	size_t lines, cut, max;
+	bool starts; /* only what a boot entry starts: the rest of one is long, and the boot loader's own */
 };
+
+/* The lines of an entry that say what it starts, of GRUB and of the Boot Loader Specification. */
+static bool says_what_starts(const struct diff_line *l)
+{
+	static const char *const keys[] = {"menuentry", "title", "linux", "options", "initrd"};
+	size_t at = 0;
+
+	while (at < l->n && isspace((unsigned char)l->text[at]))
+		at++;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (l->n - at > strlen(keys[i]) &&
+		    memcmp(l->text + at, keys[i], strlen(keys[i])) == 0)
+			return true;
+	return false;
+}
 
 /* "@@ line N @@" gives the place of the next part in the new file. */
 static void show_difference(struct shown *to, const struct diff *d)
@@ -46,8 +63,11 @@ static void show_difference(struct shown *to, const struct diff *d)
 
 		if (!is_near_change(d, i))
 			continue;
-		if (to->lines++ < to->max) {
-			if (last && last != i)
+		if (to->lines >= to->max || (to->starts && !says_what_starts(l))) {
+			to->cut++;
+		} else {
+			to->lines++;
+			if (last && last != i && !to->starts)
 				strbuf_printf(&to->text, "@@ line %zu @@\n", l->number);
 			strbuf_printf(&to->text, "%c%s%.*s\n", l->mark, l->n ? " " : "", (int)l->n,
 				      l->text);
@@ -64,17 +84,17 @@ static bool is_binary(const struct bytes *b)
 
 static void add_lines_of(struct document *out, const struct step *s, bool verbose)
 {
-	struct shown to = {.max = verbose ? SIZE_MAX : MAX_LINES};
+	struct shown to = {.max = verbose ? SIZE_MAX : MAX_LINES,
+			   .starts = !verbose && (s->kind == STEP_BLOCK || s->kind == STEP_ENTRY)};
 	struct diff d;
 
 	diff_texts(s->old.data, s->old.size, s->new.data, s->new.size, &d);
 	show_difference(&to, &d);
 	if (to.text.len)
 		document_verbatim(out, CONTENT_COLUMN, strbuf_str(&to.text));
-	if (to.lines > to.max)
+	if (to.cut)
 		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN, "and %zu more %s (-v shows all)",
-				   to.lines - to.max,
-				   text_plural(to.lines - to.max, "line", "lines"));
+				   to.cut, text_plural(to.cut, "line", "lines"));
 	strbuf_done(&to.text);
 	diff_done(&d);
 }

@@ -311,6 +311,28 @@ static void long_files_are_cut(void **state)
 	plan_free(p);
 }
 
+/* Of a trial's entry what it starts, with its parameters, not the twenty lines around that. */
+static void of_a_trials_entry_what_starts_is_shown(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *brief = NULL, *whole = NULL;
+
+	(void)state;
+	p->steps[5].kind = STEP_BLOCK;
+	p->steps[5].new = (struct bytes)BYTES(
+		"### BEGIN onehop\nmenuentry 'Trial' {\n\tinsmod gzio\n\tset root='hd0'\n"
+		"\tlinux\t/boot/vmlinuz quiet iommu=pt\n\tinitrd /boot/initrd\n}\n### END onehop\n");
+	brief = plan_text((struct plan_report){.plan = p});
+	whole = plan_text((struct plan_report){.plan = p, .verbose = true});
+	assert_order(brief,
+		     (const char *const[]){"+ menuentry 'Trial' {", "+ linux",
+					   "/boot/vmlinuz quiet iommu=pt", "+ initrd /boot/initrd",
+					   "and 5 more lines (-v shows all)", NULL});
+	assert_lacks(brief, "insmod gzio");
+	assert_has(whole, "insmod gzio");
+	plan_free(p);
+}
+
 /* Two places that are far from each other, and where the second is. */
 static void parts_that_differ_are_shown(void **state)
 {
@@ -1069,6 +1091,7 @@ int main(void)
 		cmocka_unit_test(leftovers_are_found),
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),
+		cmocka_unit_test(of_a_trials_entry_what_starts_is_shown),
 		cmocka_unit_test(parts_that_differ_are_shown),
 		cmocka_unit_test(what_was_interrupted_says_so),
 		cmocka_unit_test(what_is_foreseen_is_shown),

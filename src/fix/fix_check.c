@@ -178,9 +178,8 @@ int fix_check_trial(const struct journal_entry *entries, size_t n)
 				EBUSY,
 				entries[i].trial == TRIAL_RUNS
 					? "fix %u is on trial in this boot: confirm it first "
-					  "(onehop fix --confirm), or take it back (onehop undo %u)"
-					: "fix %u is on trial: start the machine again to try it, "
-					  "or take it back (onehop undo %u)",
+					  "(onehop fix --confirm), or undo it (onehop undo %u)"
+					: "fix %u is on trial: reboot to try it, or undo it (onehop undo %u)",
 				entries[i].number, entries[i].number);
 	return 0;
 }
@@ -201,9 +200,9 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 				       e->number);
 		return err_set(
 			ESTALE,
-			"the trial boot of fix %u is over, and this boot goes without its kernel "
-			"parameters: onehop undo %u takes back the rest; then onehop fix --apply "
-			"tries it once more",
+			"the trial boot of fix %u is over, and this boot does not have its kernel "
+			"parameters. To undo the rest of it: onehop undo %u. To try again: onehop fix "
+			"--apply",
 			e->number, e->number);
 	}
 	return number ? err_set(ENOENT, "fix %u is not on trial", number)

@@ -393,7 +393,7 @@ static void found_undone(struct undoing *u, size_t i)
 	}
 	if (s->kind == STEP_OPTIONS)
 		step_options_warning(u->run->host, s, &warning);
-	skipped(u, i, warning.len ? warning.text : "it is as it was");
+	skipped(u, i, warning.len ? warning.text : "already restored");
 }
 
 static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)

@@ -597,6 +597,7 @@ int journal_extend(struct fix_host *h, struct journal_entry *e, const struct pla
 	e->errors = joined(own->arena, e->errors, first, NULL, p->step_n, sizeof(*e->errors));
 	own->steps = joined(own->arena, own->steps, first, p->steps, p->step_n, sizeof(*p->steps));
 	own->step_n += p->step_n;
+	e->added_at = first;
 	own->builds_on = joined(own->arena, own->builds_on, own->builds_on_n, p->builds_on,
 				p->builds_on_n, sizeof(*p->builds_on));
 	own->builds_on_n += p->builds_on_n;

@@ -73,7 +73,9 @@ struct journal_entry {
 	bool was_on_trial; /* once: it was confirmed if it is applied */
 	enum trial trial;  /* by journal_read and journal_list */
 	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */
-	bool no_log;       /* it is lost: the first line is on disk before the plan is */
+	/* The first step that confirming it added, in the run that confirms; 0: none was. */
+	size_t added_at;
+	bool no_log; /* it is lost: the first line is on disk before the plan is */
 	char chain
 		[JOURNAL_CHAIN]; /* of the last line of its log, which the next one goes on from */
 	bool has_chain;          /* a line of its log has one: all behind it need one */

@@ -849,6 +849,15 @@ static void (*const add_result[])(struct document *out, const struct fix_outcome
 						       [FIX_ROLLED_BACK] = add_taken_back,
 						       [FIX_NOT_ROLLED_BACK] = add_stuck};
 
+/* The unit that confirms a trial is a file that is there for the trial. */
+static bool has_unit(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].trial && p->steps[i].kind == STEP_FILE)
+			return true;
+	return false;
+}
+
 static void add_reboot(struct document *out, const struct fix_outcome *o)
 {
 	if (o->undo)
@@ -858,7 +867,10 @@ static void add_reboot(struct document *out, const struct fix_outcome *o)
 	else if (o->entry && o->entry->state == FIX_ON_TRIAL)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Reboot to try the kernel parameters. If that boot is not confirmed, the one after it drops them.");
+			"Reboot to try the kernel parameters. To keep them: onehop fix --confirm in that boot%s. Otherwise the boot after it drops them.",
+			has_unit(o->entry->plan)
+				? ", which onehop-trial.service does by itself if the boot is healthy"
+				: "");
 	else
 		document_paragraph(out, STYLE_WARN, 0,
 				   "Reboot for all changes to take effect, then run: onehop check");

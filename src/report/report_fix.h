@@ -65,8 +65,9 @@ void step_undo_words(const struct step *s, struct strbuf *out);
 /* ---- while it is carried out ---- */
 
 struct fix_lines {
-	unsigned announced; /* the fix whose heading was printed */
-	bool started;       /* "1/4 ... " was printed without its end */
+	unsigned announced;  /* the fix whose heading was printed */
+	bool announced_undo; /* and for which direction */
+	bool started;        /* "1/4 ... " was printed without its end */
 };
 
 /* What a piece of news adds: a heading, "1/4 WHAT ... ", its end. `l`: of all of a run. */

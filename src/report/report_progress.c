@@ -10,23 +10,39 @@ static bool is_undo(enum fix_event event)
 	return event >= FIX_UNDO_START && event <= FIX_UNDO_FAILED;
 }
 
-static bool counts(const struct step *s, bool undo)
+static bool is_confirming(const struct journal_entry *e)
 {
-	return undo ? step_undoes(s) : step_does(s);
+	return e && e->state == FIX_APPLYING && e->added_at;
 }
 
-/* "2/4": counts only the steps that do something in this direction. */
-static void add_position(struct strbuf *b, const struct plan *p, size_t index, bool undo)
+/* Whether a step is of what is done now: confirming does what it added, and undoes what was for the trial. */
+static bool counts(const struct fix_news *n, size_t i)
 {
+	const struct step *s = &n->plan->steps[i];
+	const bool undo = is_undo(n->event);
+
+	if (undo ? !step_undoes(s) : !step_does(s))
+		return false;
+	if (is_confirming(n->entry))
+		return undo ? s->trial : i >= n->entry->added_at;
+	/* Its unit clears what the boot loader did not. */
+	return !undo || !n->entry || n->entry->state != FIX_ON_TRIAL || s->kind == STEP_ONE_SHOT;
+}
+
+/* "2/4" */
+static void add_position(struct strbuf *b, const struct fix_news *news)
+{
+	const struct plan *p = news->plan;
+	const bool undo = is_undo(news->event);
 	size_t at = 0, n = 0;
 
 	for (size_t k = 0; k < p->step_n; k++) {
 		size_t i = undo ? p->step_n - 1 - k : k;
 
-		if (!counts(&p->steps[i], undo))
+		if (!counts(news, i))
 			continue;
 		n++;
-		at = i == index ? n : at;
+		at = i == news->index ? n : at;
 	}
 	strbuf_printf(b, "%zu/%zu ", at, n);
 }
@@ -36,7 +52,7 @@ static void add_start(struct strbuf *b, const struct fix_news *n)
 	const struct step *step = &n->plan->steps[n->index];
 	bool undo = is_undo(n->event);
 
-	add_position(b, n->plan, n->index, undo);
+	add_position(b, n);
 	if (undo)
 		step_undo_words(step, b);
 	else
@@ -56,8 +72,14 @@ static void add_end(struct strbuf *b, const struct fix_news *n)
 		      n->text ? n->text : "");
 }
 
+/* Whether the fix was announced for this direction: confirming one does steps, and then undoes the trial's. */
+static bool is_announced(const struct fix_news *n, const struct fix_lines *l)
+{
+	return l->announced == n->entry->number && l->announced_undo == is_undo(n->event);
+}
+
 /* What begins with the first event of a fix. */
-static bool add_heading(struct strbuf *b, const struct fix_news *n, unsigned announced)
+static bool add_heading(struct strbuf *b, const struct fix_news *n, const struct fix_lines *l)
 {
 	const struct journal_entry *e = n->entry;
 
@@ -69,8 +91,10 @@ static bool add_heading(struct strbuf *b, const struct fix_news *n, unsigned ann
 	else if (n->event == FIX_RECOVER)
 		strbuf_printf(b, "Fix %u of %s was interrupted. Undoing it first.", e->number,
 			      e->date);
-	else if (!is_undo(n->event) || announced == e->number)
+	else if (is_announced(n, l) || (!is_undo(n->event) && !is_confirming(e)))
 		return false;
+	else if (!is_undo(n->event))
+		strbuf_printf(b, "Making the kernel parameters of fix %u permanent", e->number);
 	else if (e->state == FIX_ON_TRIAL)
 		strbuf_printf(b, "The boot loader did not clear the trial entry of fix %u",
 			      e->number);
@@ -95,13 +119,14 @@ void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbu
 	AUTO_STRBUF struct strbuf piece = {0};
 	bool start = n->event == FIX_STEP_START || n->event == FIX_UNDO_START;
 
-	if (n->entry && add_heading(&piece, n, l->announced)) {
+	if (n->entry && add_heading(&piece, n, l)) {
 		flush_piece(&piece, out, "\n");
 		l->announced = n->entry->number;
+		l->announced_undo = n->event == FIX_RECOVER || is_undo(n->event);
 	}
 	if (!n->plan && !n->text)
 		return;
-	if (n->plan && !counts(&n->plan->steps[n->index], is_undo(n->event)))
+	if (n->plan && !counts(n, n->index))
 		return;
 	if (n->plan && (start || !l->started)) {
 		add_start(&piece, n);

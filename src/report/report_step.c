@@ -349,12 +349,35 @@ const char *step_in_force(const struct step *s)
 	return s->again_at_boot ? "now, and at each boot" : "now, until the next reboot";
 }
 
+/* "disable onehop-acs.service" for "enable onehop-acs.service"; where a program's undo may be another, no more than that. */
+static void tool_undo_words(const struct step *s, struct strbuf *out)
+{
+	static const char enables[] = "enable ", adds[] = "add ", to[] = " to the kernel's";
+	const char *at = strstr(s->what, to);
+
+	if (!step_does(s))
+		strbuf_puts(out, s->what);
+	else if (text_starts_with(s->what, enables) && !strchr(s->what, ','))
+		strbuf_printf(out, "disable %s", s->what + strlen(enables));
+	else if (s->kind == STEP_WORDS && text_starts_with(s->what, adds) && at)
+		strbuf_printf(out, "remove %.*s from the kernel's%s",
+			      (int)(at - s->what - (long)strlen(adds)), s->what + strlen(adds),
+			      at + strlen(to));
+	else
+		strbuf_printf(out, "undo: %s", s->what);
+}
+
+static const char *register_word(const struct step *s)
+{
+	return text_starts_with(s->at, "ACS") ? "ACS control" : s->at;
+}
+
 void step_undo_words(const struct step *s, struct strbuf *out)
 {
 	const char *old = s->old.data ? s->old.data : "?";
 
 	if (s->kind == STEP_TOOL || s->kind == STEP_WORDS)
-		strbuf_printf(out, step_does(s) ? "undo: %s" : "%s", s->what);
+		tool_undo_words(s, out);
 	else if (s->kind == STEP_GENERATED)
 		strbuf_printf(out, "restore /%s%s", s->target,
 			      s->undo_argv ? ", or regenerate it" : "");
@@ -366,7 +389,8 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	else if (s->kind == STEP_FILE || s->kind == STEP_ENTRY)
 		strbuf_printf(out, s->old.data ? "restore /%s" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)
-		strbuf_printf(out, "set %s of %s back to %04x", s->at, s->target, s->value.old);
+		strbuf_printf(out, "set %s of %s back to %04x", register_word(s), s->target,
+			      s->value.old);
 	else if (s->kind == STEP_BAR_SIZE)
 		strbuf_printf(out, "set BAR%s of %s back to %u MiB", s->at, s->target,
 			      s->value.old);

@@ -596,7 +596,7 @@ static void undo_goes_backwards(void **state)
 		"6. ",
 		"Set BAR1 of 0000:41:00.0 back to 256 MiB",
 		"7. ",
-		"Set ACS+6 of 0000:22:00.0 back to 001d",
+		"Set ACS control of 0000:22:00.0 back to 001d",
 		NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_APPLIED);
@@ -768,6 +768,76 @@ static void a_trial_is_told(void **state)
 		/* One state, and no plan that contradicts it. */
 		assert_true((strstr(plan, "Plan: ") != NULL) == (e.trial == TRIAL_OVER));
 		plan_free(p);
+	}
+}
+
+/* ---- while it is carried out ---- */
+
+static void tell_news(struct fix_lines *l, enum fix_event event, const struct journal_entry *e,
+		      size_t index, struct strbuf *out)
+{
+	const struct fix_news n = {
+		.event = event, .entry = e, .plan = e->plan, .index = index, .text = NULL};
+
+	report_fix_news(l, &n, out);
+}
+
+/* Two parts, each with its heading, and each counted from 1 to its own end. */
+static void confirming_is_counted_by_itself(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	struct journal_entry e = entry_of(p, 4, FIX_APPLYING);
+	AUTO_STRBUF struct strbuf out = {0};
+	struct fix_lines l = {0};
+
+	(void)state;
+	p->steps[0].trial = p->steps[3].trial = true;
+	e.added_at = 5;
+	for (size_t i = 5; i < STEPS; i++) {
+		tell_news(&l, FIX_STEP_START, &e, i, &out);
+		tell_news(&l, FIX_STEP_DONE, &e, i, &out);
+	}
+	for (size_t i = STEPS; i-- > 0;)
+		if (p->steps[i].trial) {
+			tell_news(&l, FIX_UNDO_START, &e, i, &out);
+			tell_news(&l, FIX_UNDO_DONE, &e, i, &out);
+		}
+	assert_string_equal(strbuf_str(&out),
+			    "Making the kernel parameters of fix 4 permanent\n"
+			    "1/3 write /etc/modprobe.d/onehop.conf ... done\n"
+			    "2/3 rebuild the initramfs ... done\n"
+			    "3/3 regenerate /boot/grub/grub.cfg ... done\n"
+			    "Ending the trial of fix 4\n"
+			    "1/2 restore /etc/nccl.conf ... done\n"
+			    "2/2 set ACS control of 0000:22:00.0 back to 001d ... done\n");
+	plan_free(p);
+}
+
+/* A fix's own steps have no heading; its undo has, and says what it does, not "undo:". */
+static void undoing_is_said_in_its_own_words(void **state)
+{
+	static const struct {
+		enum step_kind kind;
+		const char *what, *undo;
+	} rows[] = {
+		{STEP_TOOL, "enable onehop-acs.service", "disable onehop-acs.service"},
+		{STEP_TOOL, "enable x.service, and start it",
+		 "undo: enable x.service, and start it"},
+		{STEP_WORDS, "add iommu=pt a=b to the kernel's command line with rpm-ostree",
+		 "remove iommu=pt a=b from the kernel's command line with rpm-ostree"},
+		{STEP_TOOL, "load nvidia-peermem", "undo: load nvidia-peermem"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct step s = {.kind = rows[i].kind,
+				       .what = rows[i].what,
+				       .argv = make_initramfs,
+				       .undo_argv = make_initramfs};
+		AUTO_STRBUF struct strbuf b = {0};
+
+		step_undo_words(&s, &b);
+		assert_string_equal(strbuf_str(&b), rows[i].undo);
 	}
 }
 
@@ -1106,6 +1176,8 @@ int main(void)
 		cmocka_unit_test(history_is_a_table),
 		cmocka_unit_test(history_tells_how_it_ended),
 		cmocka_unit_test(a_trial_is_told),
+		cmocka_unit_test(confirming_is_counted_by_itself),
+		cmocka_unit_test(undoing_is_said_in_its_own_words),
 		cmocka_unit_test(a_plan_with_a_trial),
 		cmocka_unit_test(one_fix_is_shown_whole),
 		cmocka_unit_test(a_reboot_is_said_before_what_was_left),

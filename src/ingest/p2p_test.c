@@ -52,10 +52,21 @@ static struct title find_title(const char *line)
 
 /* "Device=0 CANNOT Access Peer Device=5", above the matrices */
 #define ACCESS_LINE "Access Peer Device="
+/* "> Peer access from NVIDIA H200 (GPU0) -> NVIDIA H200 (GPU1) : Yes" of simpleP2P */
+#define SIMPLE_LINE "Peer access from "
+
+static bool has_simple_line(const char *text, size_t size)
+{
+	const char *s = memmem(text, size, SIMPLE_LINE, strlen(SIMPLE_LINE));
+	const size_t rest = s ? (size_t)(text + size - s) : 0;
+
+	return s && memmem(s, rest, " (GPU", strlen(" (GPU")) &&
+	       memmem(s, rest, ") -> ", strlen(") -> "));
+}
 
 bool p2p_test_recognise(const char *text, size_t size)
 {
-	if (memmem(text, size, ACCESS_LINE, strlen(ACCESS_LINE)))
+	if (memmem(text, size, ACCESS_LINE, strlen(ACCESS_LINE)) || has_simple_line(text, size))
 		return true;
 	if (!memmem(text, size, "Matrix", strlen("Matrix"))) /* every heading has it */
 		return false;
@@ -223,18 +234,54 @@ static void read_access(struct parser *p, const struct text_line *line)
 		arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
 }
 
+/* "NVIDIA H200 (GPU0)": its number; -1: no GPU. The name is kept. */
+static int named_gpu(struct parser *p, const char *s, const char **ret_rest)
+{
+	const char *open = strstr(s, " (GPU");
+	unsigned index;
+	int n = 0;
+
+	if (!open || sscanf(open, " (GPU%4u)%n", &index, &n) != 1 || !n ||
+	    index >= FIGURES_MAX_GPUS)
+		return -1;
+	figures_need_gpus(p->f, index + 1);
+	if (!p->f->gpus[index].name && open > s)
+		p->f->gpus[index].name = arena_strndup(p->f->arena, s, (size_t)(open - s));
+	*ret_rest = open + n;
+	return (int)index;
+}
+
+static void read_simple_access(struct parser *p, const struct text_line *line)
+{
+	const char *s = strstr(line->text, SIMPLE_LINE);
+	int from, to;
+
+	if (!s || (from = named_gpu(p, s + strlen(SIMPLE_LINE), &s)) < 0 ||
+	    !text_starts_with(s, " -> ") || (to = named_gpu(p, s + strlen(" -> "), &s)) < 0 ||
+	    from == to)
+		return;
+	if (text_starts_with(s, " : Yes") || text_starts_with(s, " : No"))
+		figures_add(p->f, METRIC_ACCESS, from, to, text_starts_with(s, " : Yes"))->from =
+			arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
+}
+
 /* The lines above the matrices say what the matrix of access says; a paste may end before it. */
 static void read_access_lines(struct parser *p)
 {
 	if (has_metric(p->f, METRIC_ACCESS))
 		return;
 	for (size_t i = 0; i < p->line_n; i++)
-		read_access(p, &p->lines[i]);
+		if (strstr(p->lines[i].text, SIMPLE_LINE))
+			read_simple_access(p, &p->lines[i]);
+		else
+			read_access(p, &p->lines[i]);
 }
 
 int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret)
 {
-	struct parser p = {.f = figures_new(file, "p2pBandwidthLatencyTest")};
+	struct parser p = {.f = figures_new(file, has_simple_line(text, size)
+							  ? "simpleP2P"
+							  : "p2pBandwidthLatencyTest")};
 
 	p.lines = text_lines(p.f->arena, text, size, &p.line_n);
 	for (p.at = 0; p.at < p.line_n; p.at++) {

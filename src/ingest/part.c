@@ -90,7 +90,7 @@ static const struct part_kind part_kinds[] = {
 	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+",
 	 .gives = "tests of dcgmi diag that failed; NVLinks that dcgmi health reports as down"},
 	{"simpleP2P", simple_p2p_match, NULL, PART_STATES, .observe = simple_p2p_observe,
-	 .first = "[", .gives = "copies that returned wrong data"},
+	 .first = "[E", .gives = "copies that returned wrong data; peer access of each pair"},
 	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES,
 	 .gives = "peer access, bandwidth and latency of each pair, as with --observed"},
 	{"nvbandwidth", nvbandwidth_match, NULL, PART_FIGURES, .first = "nR",

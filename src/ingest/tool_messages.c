@@ -243,7 +243,6 @@ static bool is_simple_p2p(const struct text_line *l)
 {
 	static const char *const starts[] = {"Checking ",
 					     "CUDA-capable device",
-					     "Peer access ",
 					     "Peer-to-Peer ",
 					     "Enabling ",
 					     "Allocating ",
@@ -267,12 +266,14 @@ static bool is_simple_p2p(const struct text_line *l)
 	return false;
 }
 
+/* The answers of CUDA in between are read like those of p2pBandwidthLatencyTest (p2p_test.c), as a part of their own. */
 size_t simple_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char *s = line_text(&lines[0]);
+	const bool copies = text_starts_with(s, "Enabling peer access between GPU");
 	size_t end = 1;
 
-	if (*s != '[' || !strstr(s, "simpleP2P") || !strstr(s, "Starting"))
+	if (!copies && (*s != '[' || !strstr(s, "simpleP2P") || !strstr(s, "Starting")))
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if (line_is_blank(&lines[i]))
@@ -283,7 +284,7 @@ size_t simple_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 		if (text_starts_with(line_text(&lines[i]), "Test "))
 			break;
 	}
-	p->cut = !text_starts_with(line_text(&lines[end - 1]), "Test ");
+	p->cut = copies && !text_starts_with(line_text(&lines[end - 1]), "Test ");
 	return end;
 }
 

@@ -1609,6 +1609,33 @@ static void access_lines(void **state)
 	machine_free(m);
 }
 
+/* simpleP2P prints CUDA's answers before it copies, marked like a quotation. */
+static void access_lines_of_simple_p2p(void **state)
+{
+	struct machine *m = machine_of_one(
+		"[./simpleP2P] - Starting...\n"
+		"Checking for multiple GPUs...\n"
+		"CUDA-capable device count: 2\n"
+		"\n"
+		"Checking GPU(s) for support of peer to peer memory access...\n"
+		"> Peer access from NVIDIA GeForce RTX 4090 (GPU0) -> NVIDIA GeForce RTX 4090 (GPU1) : Yes\n"
+		"> Peer access from NVIDIA GeForce RTX 4090 (GPU1) -> NVIDIA GeForce RTX 4090 (GPU0) : No\n"
+		"Enabling peer access between GPU0 and GPU1...\n"
+		"Copy data back to host from GPU0 and verify results...\n"
+		"Verification error @ element 1: val = 0.000000, ref = 4.000000\n"
+		"Test failed!\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_string_equal(m->text_parts[1].about, "peer access in simpleP2P");
+	assert_int_equal(count_access(m, false), 1);
+	assert_int_equal(count_access(m, true), 1);
+	assert_int_equal(m->observed[0].initiator, 0);
+	assert_string_equal(m->observed[0].from, "a:6");
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
 /* A paste that ends before the first result: nothing is known, and nothing is unreadable. */
 static void access_lines_cut(void **state)
 {
@@ -1940,6 +1967,7 @@ int main(void)
 		cmocka_unit_test(log_of_several),
 		cmocka_unit_test(command_lines),
 		cmocka_unit_test(access_lines),
+		cmocka_unit_test(access_lines_of_simple_p2p),
 		cmocka_unit_test(access_lines_cut),
 		cmocka_unit_test(tools_report),
 		cmocka_unit_test(topology_of_nccl),

@@ -2,6 +2,8 @@
 /* The plan of onehop fix: shown, or carried out. */
 #include "cli/fix.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/ask.h"
@@ -86,17 +88,34 @@ static int nothing_to_apply(const struct job *p)
 		    unseen.text);
 }
 
-static int refuse_to_drop(const struct job *p)
+static int refuse(const struct job *p, const char *sentence)
 {
-	const struct fix_outcome o = {
-		.error = -EPERM,
-		.sentence =
-			"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)",
-		.root = p->fix->session.root};
+	const struct fix_outcome o = {.error = -EPERM,
+				      .sentence = sentence,
+				      .root = p->fix->session.root};
 
 	if (p->o->common.json)
 		return print_outcome_json(p, &o);
 	return fail(EXIT_REFUSED, "%s", o.sentence);
+}
+
+static int refuse_to_drop(const struct job *p)
+{
+	return refuse(
+		p,
+		"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)");
+}
+
+/* A step that is known to fail would only be undone; a trial would end without what it was for. 0: continue. */
+static int refuse_to_fail(const struct job *p)
+{
+	const struct step *s = plan_failing_step(p->plan.planned.plan);
+	AUTO_FREE char *sentence = NULL;
+
+	if (!s)
+		return 0;
+	sentence = xprintf("%s; nothing was changed", s->fails);
+	return refuse(p, sentence);
 }
 
 /* 0: continue. */
@@ -131,6 +150,8 @@ static int apply(struct job *p)
 		return fail(EXIT_REFUSED, "--apply needs root; nothing was changed (step 1: %s)",
 			    first->what);
 	r = show_first(p);
+	if (r == 0)
+		r = refuse_to_fail(p);
 	if (r == 0)
 		r = ask_to_lose_lines(p);
 	if (r)

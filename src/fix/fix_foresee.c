@@ -201,6 +201,8 @@ static int foresee_new(struct fix_host *h, struct plan *p, const struct before *
 	if (data)
 		memcpy(copy, data, size);
 	s->foreseen = (struct bytes){copy, size};
+	if (step_check_made(s, false, copy, size) < 0)
+		s->fails = arena_strdup(p->arena, err_msg());
 	if (!fix_lost_lines(p, s, &s->old, &s->foreseen, false))
 		return 0;
 	return foresee(h, p, s, s->argv, &s->old);

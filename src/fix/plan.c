@@ -47,6 +47,21 @@ bool plan_drops_lines(const struct plan *p)
 	return drops_lines(p->steps, p->step_n) || drops_lines(p->on_confirm, p->on_confirm_n);
 }
 
+static const struct step *failing_step(const struct step *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].fails)
+			return &steps[i];
+	return NULL;
+}
+
+const struct step *plan_failing_step(const struct plan *p)
+{
+	const struct step *s = failing_step(p->steps, p->step_n);
+
+	return s ? s : failing_step(p->on_confirm, p->on_confirm_n);
+}
+
 bool step_does(const struct step *s)
 {
 	return (!step_is_program(s) && s->kind != STEP_WORDS) || s->argv;

@@ -120,6 +120,7 @@ struct step {
 	 */
 	struct bytes foreseen;
 	const char *unforeseen;
+	const char *fails; /* that way too: why the step would fail; NULL: not known to */
 	unsigned deadline_s;
 
 	/* For people, in the plan and later in the journal. */
@@ -206,6 +207,8 @@ bool plan_needs_reboot(const struct plan *p);
 bool plan_has_trial(const struct plan *p);
 /* A file that is made again loses lines that somebody wrote into it. */
 bool plan_drops_lines(const struct plan *p);
+/* The first step, or the first that confirms its trial, that would fail; NULL: none is known to. */
+const struct step *plan_failing_step(const struct plan *p);
 /* Something to do, for onehop or for a person. */
 bool plan_has_work(const struct plan *p);
 /* Steps that do something when the plan is carried out; the others only serve undoing. */

@@ -287,7 +287,7 @@ bool step_holds_word(const char *text, const char *word)
 	return false;
 }
 
-static int check_content(const struct step *s, bool undoing, const char *data, size_t size)
+int step_check_made(const struct step *s, bool undoing, const char *data, size_t size)
 {
 	/* What is expected of a step that runs in both directions is said of the new file. */
 	bool expected = !undoing || !s->argv;
@@ -321,7 +321,7 @@ static int generate_beside(struct fix_host *h, const struct step *s, bool undoin
 	if (r == -ENOENT)
 		return err_set(EIO, "/%s: %s made no file", s->target, argv[0]);
 	if (r == 0)
-		r = check_content(s, undoing, data, size);
+		r = step_check_made(s, undoing, data, size);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(data);
@@ -364,7 +364,7 @@ static int make_generated(struct fix_host *h, struct arena *a, struct step *s,
 	r = generate(h, s, false, output, &data, &size);
 	if (r < 0)
 		return r;
-	s->new.data = arena_strndup(a, data, size); /* a text: check_content */
+	s->new.data = arena_strndup(a, data, size); /* a text: step_check_made */
 	s->new.size = size;
 	return 0;
 }

@@ -29,6 +29,8 @@ struct step_ops {
 /* Runs argv with the file at `path`, below the root, in place of STEP_OUTPUT. */
 int step_run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
 		    const char *path, struct strbuf *output);
+/* 0, or -EIO with a sentence: it is not what a GENERATED step's program is to make in that direction. */
+int step_check_made(const struct step *s, bool undoing, const char *data, size_t size);
 /* As a word of a grub.cfg's own entries (grub_own_entries): what is around it does not belong to it. */
 bool step_holds_word(const char *text, const char *word);
 

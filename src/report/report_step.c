@@ -237,13 +237,22 @@ static void add_all_dropped(struct document *out, const struct step *steps, size
 	}
 }
 
+static bool is_unchanged(const struct step *s)
+{
+	return s->old.data &&
+	       s->old.size == s->new.size &&memcmp(s->old.data, s->new.data, s->old.size) == 0;
+}
+
 /* As `fix --apply` shows it once it is made. */
 static void add_foreseen(struct document *out, const struct step *s, bool verbose)
 {
 	struct step made = *s;
 
 	made.new = s->foreseen;
-	if (s->foreseen.data) {
+	if (s->foreseen.data && is_unchanged(&made)) {
+		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "Nothing will change in /%s.",
+				   s->target);
+	} else if (s->foreseen.data) {
 		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
 				   "What will change in /%s:", s->target);
 		add_content(out, &made, verbose);
@@ -252,6 +261,8 @@ static void add_foreseen(struct document *out, const struct step *s, bool verbos
 				   "What will change in /%s is only known once it is made: %s",
 				   s->target, s->unforeseen);
 	}
+	if (s->fails)
+		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Fails:", "%s", s->fails);
 }
 
 static void add_generated(struct document *out, const struct step *s, bool verbose)

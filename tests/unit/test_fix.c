@@ -3051,6 +3051,28 @@ static void test_foreseen(void **state)
 }
 
 /* What confirming a trial would make of it, too. */
+/* A file that overrides what the fix writes shows before anything is done. */
+static void test_failure_is_foreseen(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_null(plan_failing_step(p));
+	p->steps[2].expect = "iommu=other";
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_ptr_equal(plan_failing_step(p), &p->steps[2]);
+	assert_string_equal(
+		p->steps[2].fails,
+		"/boot/grub/grub.cfg would not have iommu=other: something overrides it");
+	p->on_confirm = p->steps;
+	p->on_confirm_n = p->step_n;
+	p->steps = NULL;
+	p->step_n = 0;
+	assert_ptr_equal(plan_failing_step(p), &p->on_confirm[2]);
+}
+
 static void test_foreseen_of_confirming(void **state)
 {
 	struct rig *g = *state;
@@ -3682,6 +3704,7 @@ int main(void)
 		TEST(test_rehearsal),
 		TEST(test_foreseen),
 		TEST(test_language),
+		TEST(test_failure_is_foreseen),
 		cmocka_unit_test(test_locale),
 		TEST(test_foreseen_of_confirming),
 		TEST(test_foreseen_by_mounts),

@@ -362,7 +362,7 @@ static void what_is_foreseen_is_shown(void **state)
 	struct plan *p = plan_of_every_kind();
 	struct step *s = &p->steps[STEPS - 1];
 	static const char *const dropped[] = {"set timeout=9", NULL};
-	AUTO_FREE char *without = NULL, *with = NULL, *failed = NULL, *later = NULL;
+	AUTO_FREE char *without = NULL, *with = NULL, *failed = NULL, *later = NULL, *fails = NULL;
 
 	(void)state;
 	without = plan_text((struct plan_report){.plan = p, .machine = &here});
@@ -387,6 +387,11 @@ static void what_is_foreseen_is_shown(void **state)
 	failed = plan_text((struct plan_report){.plan = p, .machine = &here, .is_root = true});
 	assert_order(failed,
 		     (const char *const[]){"is only known once it is made: no mounts", NULL});
+	s->foreseen = s->old;
+	s->fails = "/boot/grub/grub.cfg would not have iommu=pt";
+	fails = plan_text((struct plan_report){.plan = p, .machine = &here, .is_root = true});
+	assert_order(fails, (const char *const[]){"Nothing will change in /boot/grub/grub.cfg.",
+						  "Fails: /boot/grub/grub.cfg would not", NULL});
 	plan_free(p);
 }
 

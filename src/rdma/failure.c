@@ -37,8 +37,6 @@ static const struct {
 	[RDMA_STEP_WORKER] = {"worker", "the measuring process"},
 };
 
-#define DRIVER_LOG "the kernel log: lines of NVRM and of the NIC's driver"
-
 /* clang-format off */
 const struct rdma_cause rdma_causes[] = {
 	{RDMA_STEP_LIBRARY, ENOENT, "no-library",
@@ -79,15 +77,15 @@ const struct rdma_cause rdma_causes[] = {
 	 "NVIDIA's driver cannot export this GPU's memory as a dma-buf: its kernel modules are not the open ones, or CUDA is older than 11.7",
 	 "modinfo -F license nvidia: Dual MIT/GPL is open", "install the open kernel modules, or load nvidia-peermem"},
 	{RDMA_STEP_EXPORT, EINVAL, "export-refused",
-	 "CUDA refuses to export this range as a dma-buf", DRIVER_LOG, "load nvidia-peermem instead"},
+	 "CUDA refuses to export this range as a dma-buf", RDMA_DRIVER_LOG, "load nvidia-peermem instead"},
 
 	{RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock",
-	 "the limit on locked memory is too low", "ulimit -l",
+	 "the limit on locked memory is too low (root has none with CAP_IPC_LOCK), or no memory is left for it", "ulimit -l; free -h",
 	 "set memlock to unlimited in /etc/security/limits.d; for containers: --ulimit memlock=-1"},
 	{RDMA_STEP_REGISTER_HOST, EFAULT, "no-pages",
-	 "the address has no pages of ordinary memory", DRIVER_LOG, "this is a bug in onehop: please report it"},
+	 "the address has no pages of ordinary memory", RDMA_DRIVER_LOG, "this is a bug in onehop: please report it"},
 	{RDMA_STEP_REGISTER_HOST, EINVAL, "bad-arguments",
-	 "the NIC's driver refuses the arguments", DRIVER_LOG, "this is probably a bug in onehop: please report it"},
+	 "the NIC's driver refuses the arguments", RDMA_DRIVER_LOG, "this is probably a bug in onehop: please report it"},
 
 	{RDMA_STEP_REGISTER_DMABUF, EPROTONOSUPPORT, "kernel-without-dmabuf",
 	 "this kernel cannot register dma-bufs: it is older than 5.12", "uname -r",
@@ -105,9 +103,9 @@ const struct rdma_cause rdma_causes[] = {
 	 "the GPU could not map the memory for the NIC: its BAR1 is full, or smaller than the memory", "nvidia-smi -q: BAR1 Memory Usage",
 	 "stop other programs that use BAR1, or enable Resizable BAR"},
 	{RDMA_STEP_REGISTER_DMABUF, EINVAL, "bad-range",
-	 "the NIC's driver refuses this range", DRIVER_LOG, "this is probably a bug in onehop: please report it"},
+	 "the NIC's driver refuses this range", RDMA_DRIVER_LOG, "this is probably a bug in onehop: please report it"},
 	{RDMA_STEP_REGISTER_DMABUF, EFAULT, "attach-failed",
-	 "the NIC could not attach to the dma-buf", DRIVER_LOG, "load nvidia-peermem instead"},
+	 "the NIC could not attach to the dma-buf", RDMA_DRIVER_LOG, "load nvidia-peermem instead"},
 
 	{RDMA_STEP_REGISTER_PEER, EFAULT, "no-peer-memory",
 	 "no peer memory client offers this GPU's memory: nvidia-peermem is not loaded or not registered, or the card is a GeForce, which it does not support",
@@ -116,7 +114,7 @@ const struct rdma_cause rdma_causes[] = {
 	 "the NIC's driver could not map the GPU's memory", "nvidia-smi -q: BAR1 Memory Usage; ulimit -l",
 	 "stop other programs that use BAR1, or enable Resizable BAR"},
 	{RDMA_STEP_REGISTER_PEER, EINVAL, "peer-memory-refused",
-	 "nvidia-peermem refuses this memory", DRIVER_LOG, "use dma-buf"},
+	 "nvidia-peermem refuses this memory", RDMA_DRIVER_LOG, "use dma-buf"},
 
 	{RDMA_STEP_QUEUE, ENOMEM, "queue-memory",
 	 "no memory for queues: limited by memlock or by the NIC", "ulimit -l; rdma resource",
@@ -141,7 +139,7 @@ const struct rdma_cause rdma_causes[] = {
 	{RDMA_STEP_COMPLETION, VERBS_WC_REM_INV_REQ, "remote-request",
 	 "the other end refused the request: the path MTU of the two ends differs", "ip link: mtu of both ends", "set the same MTU on both ends"},
 	{RDMA_STEP_COMPLETION, VERBS_WC_REM_ACCESS, "remote-access",
-	 "the other end refused access to its memory", DRIVER_LOG, "this is probably a bug in onehop: please report it"},
+	 "the other end refused access to its memory", RDMA_DRIVER_LOG, "this is probably a bug in onehop: please report it"},
 	{RDMA_STEP_COMPLETION, VERBS_WC_REM_OP, "remote-operation",
 	 "the other end could not reach its own memory: the platform refused its access to the GPU (ACS, IOMMU, root complex)",
 	 "onehop check, and AER lines in the kernel log", "onehop check names the port; put both cards below one PCIe switch"},
@@ -161,26 +159,72 @@ const struct rdma_cause rdma_causes[] = {
 	{RDMA_STEP_DATA, WRONG_ZEROS, "zeros",
 	 "the transfer completed, but the data is all zeros: the platform does not answer reads", "AER lines in the kernel log", "put both cards below one PCIe switch"},
 	{RDMA_STEP_DATA, WRONG_OLD, "stale",
-	 "data of an earlier round: a cache on the path was not flushed", DRIVER_LOG, "do not use GPUDirect RDMA with this pair: NCCL_NET_GDR_LEVEL=LOC"},
+	 "data of an earlier round: a cache on the path was not flushed", RDMA_DRIVER_LOG, "do not use GPUDirect RDMA with this pair: NCCL_NET_GDR_LEVEL=LOC"},
 	{RDMA_STEP_DATA, WRONG_SHIFTED, "displaced",
-	 "the right data at the wrong place: the mapping of the GPU's memory is wrong", DRIVER_LOG,
+	 "the right data at the wrong place: the mapping of the GPU's memory is wrong", RDMA_DRIVER_LOG,
 	 "do not use GPUDirect RDMA with this pair; report it to NVIDIA"},
 	{RDMA_STEP_DATA, WRONG_PARTIAL, "torn",
-	 "a part never arrived", DRIVER_LOG, "do not use GPUDirect RDMA with this pair; try without relaxed ordering"},
+	 "a part never arrived", RDMA_DRIVER_LOG, "do not use GPUDirect RDMA with this pair; try without relaxed ordering"},
 	{RDMA_STEP_DATA, WRONG_OUTSIDE, "outside",
-	 "memory around the target was overwritten", DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
+	 "memory around the target was overwritten", RDMA_DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
 	{RDMA_STEP_DATA, WRONG_FOREIGN, "foreign",
-	 "another pair's data", DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
+	 "another pair's data", RDMA_DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
 	{RDMA_STEP_DATA, WRONG_GARBAGE, "garbage",
 	 "corrupted words: bits were flipped", "AER and ECC counters (onehop check)", "reseat the cards; check nvidia-smi -q -d ECC"},
 
 	{RDMA_STEP_WORKER, ETIMEDOUT, "hung",
-	 "the process hung and was killed", DRIVER_LOG, "check that the GPU and the NIC still work: nvidia-smi, ibstat"},
+	 "the process hung and was killed", RDMA_DRIVER_LOG, "check that the GPU and the NIC still work: nvidia-smi, ibstat"},
 	{RDMA_STEP_WORKER, ESRCH, "died",
-	 "the process exited unexpectedly", "coredumpctl, " DRIVER_LOG, "this is a bug: please report it"},
+	 "the process exited unexpectedly", "coredumpctl, " RDMA_DRIVER_LOG, "this is a bug: please report it"},
+};
+
+#define NO_LINK(step, code) \
+	{RDMA_ABOUT_LINK, {step, code, "link-down", \
+	 "the port lost its link while data moved", "ip link, the cable, the switch's port, the kernel log", "bring the link up, and try again", true}}
+#define SELF_LOOK "the kernel log; rdma statistic; ip link of the port's network device"
+#define SELF_DO "try another address (--gid INDEX), and measure with another host (onehop bench rdma --listen ADDRESS there)"
+#define HOST_DO "use iommu=pt, and another driver or firmware of the NIC; do not use this NIC with this host until its data is right"
+#define HOST_DATA(code, word, cause) \
+	{RDMA_ABOUT_HOST, {RDMA_STEP_DATA, code, word, cause, \
+	 "DMAR, AMD-Vi and AER lines in the kernel log; intel_iommu or amd_iommu on the kernel's command line", HOST_DO}}
+const struct rdma_special rdma_specials[] = {
+	NO_LINK(RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC),
+	NO_LINK(RDMA_STEP_WAIT, ETIMEDOUT),
+
+	{RDMA_ABOUT_REACHED, {RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC, "no-answer",
+	 "the other end no longer answers, although small messages arrived before: packets of the full MTU are lost, the other end is gone, or a firewall blocks UDP port 4791 by now",
+	 "ping -M do with the MTU's size; rdma statistic", "set one MTU on both hosts and on the switches; where it is right, look for what drops packets", true}},
+	{RDMA_ABOUT_REACHED, {RDMA_STEP_WAIT, ETIMEDOUT, "silence",
+	 "no completion arrived, although small messages did before: packets of the full MTU are lost, or a firewall blocks UDP port 4791 by now",
+	 "ping -M do with the MTU's size; rdma statistic", "set one MTU on both hosts and on the switches; where it is right, look for what drops packets", true}},
+
+	{RDMA_ABOUT_SELF, {RDMA_STEP_RTR, ETIMEDOUT, "no-neighbour",
+	 "the port's own address cannot be resolved", "ip address and ip link of the port's network device",
+	 "bring the port's network device up, or try another address (--gid INDEX)", true}},
+	{RDMA_ABOUT_SELF, {RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC, "no-answer",
+	 "the port does not receive what it sends to itself; no cable, switch or firewall is on that way", SELF_LOOK, SELF_DO, true}},
+	{RDMA_ABOUT_SELF, {RDMA_STEP_WAIT, ETIMEDOUT, "silence",
+	 "no completion arrived: the port does not receive what it sends to itself, or its driver hangs", SELF_LOOK, SELF_DO, true}},
+
+	{RDMA_ABOUT_HOST, {RDMA_STEP_COMPLETION, VERBS_WC_LOC_PROT, "local-access",
+	 "the NIC could not reach memory of its own host: the IOMMU or the root complex refused its access",
+	 "AER, DMAR and AMD-Vi lines in the kernel log", HOST_DO}},
+	{RDMA_ABOUT_HOST, {RDMA_STEP_COMPLETION, VERBS_WC_REM_OP, "remote-operation",
+	 "the NIC at the other end could not reach memory of its own host: the IOMMU or the root complex refused its access",
+	 "AER, DMAR and AMD-Vi lines in that host's kernel log", HOST_DO}},
+
+	HOST_DATA(WRONG_LOST, "completed-but-absent",
+		  "the transfer completed, but no data arrived: a translating IOMMU or the platform drops it"),
+	HOST_DATA(WRONG_ZEROS, "zeros", "the transfer completed, but the data is all zeros: the platform does not answer the NIC's reads"),
+	HOST_DATA(WRONG_OLD, "stale", "data of an earlier round: a cache on the path was not flushed"),
+	HOST_DATA(WRONG_SHIFTED, "displaced", "the right data at the wrong place: the NIC's mapping of the memory is wrong"),
+	HOST_DATA(WRONG_PARTIAL, "torn", "a part never arrived"),
+	HOST_DATA(WRONG_OUTSIDE, "outside", "memory around the target was overwritten"),
+	HOST_DATA(WRONG_FOREIGN, "foreign", "another pair's data"),
 };
 /* clang-format on */
 const size_t rdma_cause_n = ARRAY_LEN(rdma_causes);
+const size_t rdma_special_n = ARRAY_LEN(rdma_specials);
 
 const char *rdma_step_word(enum rdma_step s)
 {
@@ -192,17 +236,41 @@ const char *rdma_step_text(enum rdma_step s)
 	return steps[s].text;
 }
 
-const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code)
+static const struct rdma_cause *find(const struct rdma_failure *f)
 {
+	for (size_t i = 0; i < rdma_special_n; i++) {
+		const struct rdma_special *s = &rdma_specials[i];
+
+		if (s->cause.step == f->step && s->cause.code == f->code &&
+		    (s->about & f->about) == s->about)
+			return &s->cause;
+	}
 	for (size_t i = 0; i < rdma_cause_n; i++)
-		if (rdma_causes[i].step == step && rdma_causes[i].code == code)
+		if (rdma_causes[i].step == f->step && rdma_causes[i].code == f->code)
 			return &rdma_causes[i];
 	return NULL;
 }
 
+const struct rdma_cause *rdma_cause_of(const struct rdma_failure *f)
+{
+	return f->step == RDMA_STEP_NONE ? NULL : find(f);
+}
+
+const char *rdma_failure_word(const struct rdma_failure *f)
+{
+	const struct rdma_cause *c = rdma_cause_of(f);
+
+	return f->step == RDMA_STEP_NONE ? "" : c ? c->word : steps[f->step].word;
+}
+
+bool rdma_is_alike(const struct rdma_failure *a, const struct rdma_failure *b)
+{
+	return a->step == b->step && a->code == b->code && rdma_cause_of(a) == rdma_cause_of(b);
+}
+
 bool rdma_cuts(const struct rdma_failure *f)
 {
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+	const struct rdma_cause *c = rdma_cause_of(f);
 
 	return c && c->cuts;
 }

@@ -32,6 +32,9 @@ enum rdma_step {
 const char *rdma_step_word(enum rdma_step s); /* "register-dmabuf" */
 const char *rdma_step_text(enum rdma_step s); /* "registering GPU memory as a dma-buf" */
 
+/* Where more is said of what has no row. */
+#define RDMA_DRIVER_LOG "the kernel log: lines of NVRM and of the NIC's driver"
+
 /* One row: what this code means at this step. Texts are sentences or parts of one. */
 struct rdma_cause {
 	enum rdma_step step;
@@ -47,16 +50,37 @@ struct rdma_cause {
 extern const struct rdma_cause rdma_causes[];
 extern const size_t rdma_cause_n; /* for tests too */
 
-/* NULL: unknown code. */
-const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code);
+/* What is known of a failure besides: some have another cause, or another remedy, then. */
+enum rdma_about {
+	RDMA_ABOUT_HOST = 1 << 0,    /* it was memory of the host, not of a GPU */
+	RDMA_ABOUT_SELF = 1 << 1,    /* the port sent to itself */
+	RDMA_ABOUT_REACHED = 1 << 2, /* small messages arrived before */
+	RDMA_ABOUT_LINK = 1 << 3,    /* the NIC has reported that its port lost the link */
+};
+
+/* Rows that go before those of rdma_causes where all of this is known. */
+struct rdma_special {
+	unsigned about;
+	struct rdma_cause cause;
+};
+extern const struct rdma_special rdma_specials[];
+extern const size_t rdma_special_n; /* for tests too */
 
 /* Why a job failed. Functions of this folder fill it when they return a negative errno. */
 struct rdma_failure {
 	enum rdma_step step;
 	int code;        /* as in struct rdma_cause */
 	unsigned vendor; /* vendor_err of a completion, a useful search term; 0: none */
+	unsigned about;  /* enum rdma_about */
 	char text[256];  /* what happened, one sentence: the call, its result, the numbers */
 };
+
+/* NULL: unknown code. */
+const struct rdma_cause *rdma_cause_of(const struct rdma_failure *f);
+/* One word for programs: the cause's, or the step's. "": nothing failed. */
+const char *rdma_failure_word(const struct rdma_failure *f);
+/* Whether one sentence is right for both. */
+bool rdma_is_alike(const struct rdma_failure *a, const struct rdma_failure *b);
 
 bool rdma_cuts(const struct rdma_failure *f);
 

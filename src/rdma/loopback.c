@@ -308,6 +308,16 @@ static bool can_be(const struct loopback_job *j, const struct loopback_result *s
 		(j->way == REGION_HOST && so_far->cells[RDMA_WRITE].data != RDMA_DATA_WRONG));
 }
 
+/* What is known of its failures besides. */
+static void mark(const struct loopback_job *job, struct loopback_result *ret)
+{
+	unsigned about = RDMA_ABOUT_SELF | (job->way == REGION_HOST ? RDMA_ABOUT_HOST : 0);
+
+	ret->failure.about |= about;
+	for (int m = 0; m < RDMA_MEASURE_N; m++)
+		ret->cells[m].failure.about |= about;
+}
+
 void loopback_run(const struct verbs *v, struct pulse *pulse, const struct loopback_job *job,
 		  struct loopback_result *ret)
 {
@@ -325,6 +335,7 @@ void loopback_run(const struct verbs *v, struct pulse *pulse, const struct loopb
 		for (int m = 0; m < RDMA_MEASURE_N; m++)
 			if (can_be(job, ret, m))
 				measure(l, (enum rdma_measure)m, &ret->cells[m]);
+	mark(job, ret);
 	ret->port = l->nic.port;
 	ret->window = l->places * job->load.bytes;
 	ret->gpu_ordinal = -1;

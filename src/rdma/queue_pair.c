@@ -106,6 +106,8 @@ void nic_add_events(const struct nic *n, struct rdma_failure *f)
 	while (used < sizeof(f->text) - 1 && n->v->get_async_event(n->context, &e) == 0) {
 		snprintf(f->text + used, sizeof(f->text) - used, "; the NIC reports: %s",
 			 n->v->event_type_str(e.event_type));
+		if (e.event_type == VERBS_EVENT_PORT_ERR)
+			f->about |= RDMA_ABOUT_LINK;
 		n->v->ack_async_event(&e);
 		used = strlen(f->text);
 	}

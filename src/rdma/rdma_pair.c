@@ -113,14 +113,13 @@ static void add_check(struct figures *f, const struct nic_port *port, const stru
 		      const struct rdma_run *r, enum rdma_measure m)
 {
 	const struct rdma_cell *c = &r->result.cells[m];
-	const struct rdma_cause *cause = rdma_cause_find(c->failure.step, c->failure.code);
 	struct figure *row;
 
 	if (c->data == RDMA_DATA_NOT_CHECKED && c->failure.step == RDMA_STEP_NONE)
 		return;
 	row = add(f, names[m].verified, port, p, r, c->data == RDMA_DATA_RIGHT);
 	if (c->data != RDMA_DATA_RIGHT)
-		row->kind = cause ? cause->word : rdma_step_word(c->failure.step);
+		row->kind = rdma_failure_word(&c->failure);
 }
 
 static void add_value(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,

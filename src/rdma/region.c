@@ -39,7 +39,7 @@ static struct verbs_mr *by_address(const struct nic *n, const struct buffer *b, 
 	return n->v->reg_mr(n->pd, (void *)at, size_of(b), ACCESS);
 }
 
-/* "; 1048576 bytes are wanted, and this process may lock 65536" if that may be the cause. */
+/* "; 1048576 bytes are wanted, and this process may lock 65536 in all" if that may be the cause. */
 static void add_limit(const struct buffer *b, int error, char *buf, size_t size)
 {
 	struct rlimit limit;
@@ -47,7 +47,7 @@ static void add_limit(const struct buffer *b, int error, char *buf, size_t size)
 	*buf = '\0';
 	if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
 	    limit.rlim_cur != RLIM_INFINITY)
-		snprintf(buf, size, "; %zu bytes are wanted, and this process may lock %llu",
+		snprintf(buf, size, "; %zu bytes are wanted, and this process may lock %llu in all",
 			 size_of(b), (unsigned long long)limit.rlim_cur);
 }
 

@@ -348,11 +348,6 @@ static size_t list_failed(const struct rdma_session *s, struct failed *ret)
 	return n;
 }
 
-static bool is_alike(const struct failed *a, const struct failed *b)
-{
-	return a->failure->step == b->failure->step && a->failure->code == b->failure->code;
-}
-
 /* Whom it befell: each once, with the measurements. */
 static void add_victims(struct strbuf *b, const struct rdma_session *s, const struct failed *all,
 			size_t n, size_t like)
@@ -361,7 +356,7 @@ static void add_victims(struct strbuf *b, const struct rdma_session *s, const st
 	size_t named = 0;
 
 	for (size_t i = like; i < n; i++) {
-		if (!is_alike(&all[i], &all[like]))
+		if (!rdma_is_alike(all[i].failure, all[like].failure))
 			continue;
 		if (all[i].run != last && named++ < MAX_NAMED) {
 			strbuf_puts(b, last ? "; " : "");
@@ -377,11 +372,13 @@ static void add_victims(struct strbuf *b, const struct rdma_session *s, const st
 
 bool add_rdma_cause(struct document *out, const struct rdma_failure *f)
 {
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+	const struct rdma_cause *c = rdma_cause_of(f);
 
 	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
-	if (!c)
+	if (!c) {
+		document_item(out, STYLE_STRONG, 2, "look", "%s", RDMA_DRIVER_LOG);
 		return false;
+	}
 	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
 	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
 	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
@@ -421,7 +418,7 @@ static void add_failures(struct document *out, const struct rdma_session *s)
 		bool said = false;
 
 		for (size_t k = 0; k < i && !said; k++)
-			said = is_alike(&all[k], &all[i]);
+			said = rdma_is_alike(all[k].failure, all[i].failure);
 		if (!said)
 			add_failure(out, s, all, n, i);
 	}
@@ -433,7 +430,7 @@ void report_rdma_skips(struct document *out, const struct rdma_session *s)
 {
 	for (size_t i = 0; i < s->listing->n; i++) {
 		const struct rdma_failure *f = &s->skips[i];
-		const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+		const struct rdma_cause *c = rdma_cause_of(f);
 		char name[PORT_NAME];
 
 		if (f->step == RDMA_STEP_NONE)

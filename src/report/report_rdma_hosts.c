@@ -287,17 +287,12 @@ static bool fault_at(const struct rdma_hosts *h, size_t n, struct host_fault *re
 	return false;
 }
 
-static bool is_alike(const struct host_fault *a, const struct host_fault *b)
-{
-	return a->failure->step == b->failure->step && a->failure->code == b->failure->code;
-}
-
 static bool is_said(const struct rdma_hosts *h, size_t n, const struct host_fault *f)
 {
 	struct host_fault before;
 
 	for (size_t i = 0; i < n && fault_at(h, i, &before); i++)
-		if (is_alike(&before, f))
+		if (rdma_is_alike(before.failure, f->failure))
 			return true;
 	return false;
 }
@@ -309,7 +304,7 @@ static void add_victims(const struct rdma_hosts *h, const struct host_fault *lik
 	size_t named = 0;
 
 	for (size_t i = 0; fault_at(h, i, &f); i++) {
-		if (!is_alike(&f, like) || ++named > MAX_NAMED)
+		if (!rdma_is_alike(f.failure, like->failure) || ++named > MAX_NAMED)
 			continue;
 		strbuf_printf(b, "%s%s to %s", named > 1 ? "; " : "", own_name(h, f.pair->own, own),
 			      far_name(h, f.pair->far, far));

@@ -554,6 +554,7 @@ static void tell_result(struct client *c, const struct turn *t)
 
 static void keep_result(struct client *c, struct turn *t)
 {
+	hosts_mark(&t->cell.failure, t->job.way, t->measure >= 0);
 	if (t->measure < 0) {
 		t->pair->failure = t->cell.failure;
 		t->pair->reach = t->cell.failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;

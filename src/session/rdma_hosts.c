@@ -90,6 +90,11 @@ size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes)
 	return k;
 }
 
+void hosts_mark(struct rdma_failure *f, enum region_way way, bool reached)
+{
+	f->about |= (way == REGION_HOST ? RDMA_ABOUT_HOST : 0) | (reached ? RDMA_ABOUT_REACHED : 0);
+}
+
 struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
 				  int m)
 {
@@ -259,13 +264,6 @@ static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p,
 	return row;
 }
 
-static const char *kind_of(const struct rdma_failure *f)
-{
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
-
-	return f->step == RDMA_STEP_NONE ? "" : c ? c->word : rdma_step_word(f->step);
-}
-
 static void add_reach(const struct rdma_hosts *h, const struct host_pair *p)
 {
 	struct figure *row;
@@ -273,7 +271,7 @@ static void add_reach(const struct rdma_hosts *h, const struct host_pair *p)
 	if (p->reach == REACH_UNTRIED)
 		return;
 	row = add(h, p, REGION_HOST, METRIC_NIC_REACHES, p->reach == REACH_YES);
-	row->kind = kind_of(&p->failure);
+	row->kind = rdma_failure_word(&p->failure);
 }
 
 static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
@@ -289,7 +287,7 @@ static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size
 	if (verified && (c->data != RDMA_DATA_NOT_CHECKED || c->failure.step != RDMA_STEP_NONE)) {
 		row = add(h, p, way, verified, c->data == RDMA_DATA_RIGHT);
 		if (c->data != RDMA_DATA_RIGHT)
-			row->kind = kind_of(&c->failure);
+			row->kind = rdma_failure_word(&c->failure);
 	}
 	if (!c->value.n)
 		return;

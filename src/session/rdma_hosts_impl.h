@@ -36,6 +36,8 @@ void hosts_read_log(struct rdma_hosts *h);
 void hosts_reset(struct rdma_hosts *h);
 /* The index of a kind, which is added where it is new; HOSTS_KINDS: there is no room. */
 size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes);
+/* What is known of a failure between two hosts besides: of which memory, and whether after the two were reached. */
+void hosts_mark(struct rdma_failure *f, enum region_way way, bool reached);
 /* A pair's cell, which is made. */
 struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
 				  int m);

@@ -302,6 +302,7 @@ static int take_result(struct listen *l, const struct peer_message *m)
 		return refuse(l, "reports a port that does not exist");
 	if (m->word == PEER_REACHED) {
 		take_failure(m, &p->failure);
+		hosts_mark(&p->failure, REGION_HOST, false);
 		p->reach = p->failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 		return 0;
 	}
@@ -314,6 +315,7 @@ static int take_result(struct listen *l, const struct peer_message *m)
 	c->data = (enum rdma_data)m->v[PEER_K_DATA];
 	c->checked_bytes = m->v[PEER_K_CHECKED];
 	take_failure(m, &c->failure);
+	hosts_mark(&c->failure, (enum region_way)m->v[PEER_K_WAY], true);
 	c->value = (struct summary){.n = m->v[PEER_K_SAMPLES],
 				    .median = (double)m->v[PEER_K_MEDIAN] / 1e6,
 				    .low = (double)m->v[PEER_K_LOW] / 1e6,

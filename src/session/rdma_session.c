@@ -42,7 +42,7 @@ int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
 
 static int no_library(const struct rdma_failure *f)
 {
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+	const struct rdma_cause *c = rdma_cause_of(f);
 
 	return c ? err_set(ENOENT, "%s (%s); %s", c->cause, f->text, c->remedy)
 		 : err_set(ENOENT, "%s", f->text);

@@ -321,7 +321,7 @@ static const struct {
 static void check_failure(const char *plan, const struct rdma_failure *f, enum rdma_step step,
 			  int code, const char *word)
 {
-	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+	const struct rdma_cause *c = rdma_cause_of(f);
 
 	if (f->step != step || f->code != code)
 		fail_msg("%s: %s %d (%s)", plan, rdma_step_word(f->step), f->code, f->text);
@@ -506,6 +506,38 @@ static void without_verification_wrong_data_is_timed(void **state)
 	free(j);
 }
 
+/* A port that sends to itself has no firewall on its way, and one that has lost its link no other cause. */
+static void what_else_is_known_changes_the_cause(void **state)
+{
+	static const struct {
+		const char *plan, *word, *cause;
+	} rows[] = {
+		{"status=12", "no-answer", "sends to itself"},
+		{"status=12 event=10", "link-down", "lost its link"},
+		{"silent", "silence", "sends to itself"},
+		{"status=4", "local-access", "memory of its own host"},
+		{"write-stale", "stale", "an earlier round"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		const struct rdma_failure *f;
+		struct loopback_result r;
+
+		j->measures = 1 << RDMA_WRITE;
+		j->load.limit_us = 100000;
+		run(rows[i].plan, j, &r);
+		f = &r.cells[RDMA_WRITE].failure;
+		assert_non_null(rdma_cause_of(f));
+		assert_string_equal(rdma_failure_word(f), rows[i].word);
+		assert_non_null(strstr(rdma_cause_of(f)->cause, rows[i].cause));
+		assert_null(strstr(rdma_cause_of(f)->remedy, "GPU"));
+		assert_null(strstr(rdma_cause_of(f)->remedy, "4791"));
+		free(j);
+	}
+}
+
 /* ---- tables ---- */
 
 static void causes_are_whole(void **state)
@@ -515,7 +547,9 @@ static void causes_are_whole(void **state)
 		const struct rdma_cause *c = &rdma_causes[i];
 
 		assert_true(*c->word && *c->cause && *c->evidence && *c->remedy);
-		assert_ptr_equal(rdma_cause_find(c->step, c->code), c);
+		assert_ptr_equal(rdma_cause_of(
+					 &(struct rdma_failure){.step = c->step, .code = c->code}),
+				 c);
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(rdma_causes[k].word, c->word) == 0)
 				fail_msg("two causes are called %s", c->word);
@@ -523,7 +557,17 @@ static void causes_are_whole(void **state)
 	for (int s = 0; s < RDMA_STEP_N; s++)
 		assert_true(*rdma_step_word((enum rdma_step)s) &&
 			    *rdma_step_text((enum rdma_step)s));
-	assert_null(rdma_cause_find(RDMA_STEP_RTR, 7));
+	assert_null(rdma_cause_of(&(struct rdma_failure){.step = RDMA_STEP_RTR, .code = 7}));
+	for (size_t i = 0; i < rdma_special_n; i++) {
+		const struct rdma_special *s = &rdma_specials[i];
+		const struct rdma_cause *c = &s->cause;
+
+		assert_true(s->about && *c->word && *c->cause && *c->evidence && *c->remedy);
+		assert_ptr_equal(rdma_cause_of(&(struct rdma_failure){.step = c->step,
+								      .code = c->code,
+								      .about = s->about}),
+				 c);
+	}
 }
 
 /* Payload of facts that are calculated by hand: 400 GbE, 200 Gb/s InfiniBand. */
@@ -741,6 +785,7 @@ int main(void)
 		cmocka_unit_test(wrong_data_is_found_in_its_direction),
 		cmocka_unit_test(late_data_is_flushed),
 		cmocka_unit_test(without_verification_wrong_data_is_timed),
+		cmocka_unit_test(what_else_is_known_changes_the_cause),
 		cmocka_unit_test(causes_are_whole),
 		cmocka_unit_test(payload_rates),
 		cmocka_unit_test(addresses_are_chosen_with_a_reason),

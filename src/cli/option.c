@@ -265,6 +265,21 @@ static const struct option *first_given(const struct option *options, const void
 	return o == except ? NULL : o;
 }
 
+/* The command has one of these options. */
+static bool knows_any(const struct option *options, const char *names)
+{
+	bool known = false;
+
+	while (*names && !known) {
+		const char *name = names + strspn(names, " ");
+		size_t n = strcspn(name, " ");
+
+		known = find_long(options, name, n, 2) != NULL;
+		names = name + n;
+	}
+	return known;
+}
+
 /* "--html or --markdown" */
 static void add_names(struct strbuf *b, const char *names)
 {
@@ -288,7 +303,8 @@ static int check_rule(const struct option *options, const void *values,
 	if (other)
 		return err_set(EINVAL, "--%s cannot be used with --%s%s", o->name, other->name,
 			       rule->why ? rule->why : "");
-	if (!rule->needs || first_given(options, values, rule->needs, NULL))
+	if (!rule->needs || !knows_any(options, rule->needs) ||
+	    first_given(options, values, rule->needs, NULL))
 		return 0;
 	add_names(&needed, rule->needs);
 	return err_set(EINVAL, "--%s needs %s%s", o->name, needed.text, rule->why ? rule->why : "");

@@ -78,7 +78,8 @@ int options_parse(const struct option *options, char *const *words, size_t n, vo
 struct option_rule {
 	const char *options; /* of these only one at a time is compared, the first that was given */
 	const char *not_with; /* none of these may be given too; NULL: any may */
-	const char *needs;    /* one of these must be given too; NULL: none must */
+	const char *
+		needs; /* one of these must be given too, if the command has any; NULL: none must */
 	const char *why; /* ends the sentence: ", whose texts it selects"; NULL: nothing does */
 };
 

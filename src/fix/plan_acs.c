@@ -463,10 +463,13 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 	const bool by_hand = plan_boot_way(p)->by_hand;
 
 	if (why && (!by_hand || !kernel_knows(p) || !fits(p, word))) {
-		plan_manual(p, purpose->rules, "ACS after a reboot", "%s; %s", why,
-			    is_locked_down(p)
-				    ? "and a locked-down kernel (Secure Boot) allows nothing else"
-				    : "run `onehop fix` again after each boot");
+		plan_manual(
+			p, purpose->rules, "ACS after a reboot", "%s; %s", why,
+			p->request->image
+				? "run `onehop fix` in that system, once it runs: a unit may set the registers at each boot"
+			: is_locked_down(p)
+				? "and a locked-down kernel (Secure Boot) allows nothing else"
+				: "run `onehop fix` again after each boot");
 		return;
 	}
 	if (text_starts_with(word, ACS_CONFIG))

@@ -163,11 +163,6 @@ void plan_words_by(struct planner *p, const char *program)
 	way_back(p, s.undo_argv);
 }
 
-static void plan_ostree(struct planner *p)
-{
-	plan_words_by(p, "rpm-ostree");
-}
-
 /* What is on file already waits for the next boot, or runs. */
 static void plan_kernelstub(struct planner *p)
 {
@@ -185,7 +180,7 @@ static void plan_kernelstub(struct planner *p)
 
 /* ---- for a person to do ---- */
 
-void plan_boot_by_hand(struct planner *p)
+static const char *advice(struct planner *p)
 {
 	const char **words = arena_alloc(p->a, p->word_n, sizeof(*words));
 	AUTO_STRBUF struct strbuf how = {0};
@@ -193,7 +188,21 @@ void plan_boot_by_hand(struct planner *p)
 	for (size_t i = 0; i < p->word_n; i++)
 		words[i] = p->words[i].word;
 	line_advice(&p->line, words, p->word_n, &how);
-	plan_words_by_hand(p, "%s", strbuf_str(&how));
+	return arena_strdup(p->a, strbuf_str(&how));
+}
+
+void plan_boot_by_hand(struct planner *p)
+{
+	plan_words_by_hand(p, "%s", advice(p));
+}
+
+/* It talks to its daemon, which runs in no chroot. */
+static void plan_ostree(struct planner *p)
+{
+	if (p->request->image)
+		plan_words_by_hand(p, "in that system, once it runs: %s", advice(p));
+	else
+		plan_words_by(p, "rpm-ostree");
 }
 
 /* What GRUB's files add goes after what is there. */

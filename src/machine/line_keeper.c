@@ -46,10 +46,20 @@ static bool is_uki(const struct line_host *h)
 	return !h->image && fact_is(h->k->boot_loader, BOOT_UKI);
 }
 
+/* Of a system that is not running its entries tell: each starts one of its trees. */
+static bool starts_trees(const struct boot *b)
+{
+	for (size_t i = 0; i < b->entry_n; i++)
+		if (text_has_word(b->entries[i].options, "ostree="))
+			return true;
+	return false;
+}
+
 static bool is_ostree(const struct line_host *h)
 {
-	return !h->image && (fact_is(h->b->ostree, 1) ||
-			     text_has_word(fact_str_or(h->k->cmdline, ""), "ostree="));
+	if (h->image)
+		return starts_trees(h->b);
+	return fact_is(h->b->ostree, 1) || text_has_word(fact_str_or(h->k->cmdline, ""), "ostree=");
 }
 
 static bool has_proxmox_entries(const struct line_host *h)

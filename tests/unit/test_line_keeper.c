@@ -54,6 +54,9 @@ static const struct row {
 	 "EINVAL\n",
 	 KEEPER_OSTREE, KEEPER_GRUBBY,
 	 "`rpm-ostree kargs --append-if-missing=a=1 --append-if-missing=b`, and reboot"},
+	{GRUB "[usr/sbin]\ngrubby -> ! EINVAL\ngrub2-mkconfig -> ! EINVAL\n[boot/loader/entries]\n"
+	      "* ostree-1.conf\nostree-1.conf = options root=UUID=1 ostree=/ostree/boot.1/x\n",
+	 KEEPER_GRUBBY, KEEPER_OSTREE, "`grubby --update-kernel=ALL"},
 	{"[proc]\ncmdline = BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1/x\n", KEEPER_OSTREE,
 	 KEEPER_UNKNOWN, "`rpm-ostree kargs"},
 	{LOADER, KEEPER_ENTRIES, KEEPER_UNKNOWN,

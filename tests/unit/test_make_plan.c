@@ -1369,6 +1369,13 @@ static void with_ostree(void **state)
 		"rpm-ostree kargs --delete-if-present=iommu=pt --delete-if-present=pci=realloc");
 	/* The deployment that runs stays in the menu, without the words. */
 	assert_has(w.plan->way_back_line, "choose the second entry of the boot menu");
+	/* Its program works in no chroot, and GRUB's files do nothing there. */
+	w.request.image = true;
+	put(&w, "usr/sbin/grub2-mkconfig", "");
+	put(&w, ENTRY, "title x\noptions root=a ostree=/ostree/boot.1/x\n");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 0);
+	assert_non_null(manual(w.plan, "in that system, once it runs: `rpm-ostree kargs"));
 	world_free(&w);
 }
 

@@ -88,7 +88,7 @@ static int refuse_gpu(const struct machine *m, const char *name, const struct fi
 	if (n != m->gpu_n)
 		return err_set(
 			ENODEV,
-			"%s: is of %zu GPUs and gives no PCI addresses; this machine has %zu, so "
+			"%s: is of %zu GPUs and lacks PCI addresses; this machine has %zu, so "
 			"they cannot be assigned",
 			name, n, m->gpu_n);
 	return err_set(

@@ -215,13 +215,22 @@ static void claim_logged(struct pasted *t, const struct page *page)
 	}
 }
 
+static bool gives_addresses(const struct figures *f)
+{
+	for (size_t i = 0; i < f->gpu_n; i++)
+		if (f->gpus[i].pci)
+			return true;
+	return false;
+}
+
 /*
  * Tests that give no addresses count GPUs as CUDA does. If no text names a GPU in another way,
- * those numbers serve as names.
+ * those numbers serve as names. Of a test whose list of addresses is cut, nothing shows where the others are.
  */
 static void claim_measured(struct pasted *t, const struct page *page, struct figures *f)
 {
 	struct claim_at at = line_of(page, is_figures);
+	const bool by_address = gives_addresses(f) || claims_has_addresses(t->claims);
 	char name[PCI_ADDRESS_LEN];
 
 	for (size_t i = 0; i < f->gpu_n; i++) {
@@ -231,7 +240,7 @@ static void claim_measured(struct pasted *t, const struct page *page, struct fig
 			claim_nvidia(t->claims, at, name);
 			if (g->name)
 				claim(t->claims, at, g->name, "gpu/%s/model", name);
-		} else if (!claims_has_addresses(t->claims)) {
+		} else if (!by_address) {
 			g->nvml_index = (int)i;
 			claim_gpu(t->claims, at, (unsigned)i);
 		}

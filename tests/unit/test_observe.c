@@ -111,7 +111,7 @@ static void by_order(void **state)
 	m->pci[m->gpus[1].pci->index].device = fact_int(0x1234, "config");
 	assert_error(figures_observe(f, m), "without a PCI address its GPU");
 	figures_need_gpus(f, 3);
-	assert_error(figures_observe(f, m), "is of 3 GPUs and gives no PCI addresses");
+	assert_error(figures_observe(f, m), "is of 3 GPUs and lacks PCI addresses");
 	figures_free(f);
 	build_free(m);
 }

@@ -1647,6 +1647,27 @@ static void access_lines_cut(void **state)
 	machine_free(m);
 }
 
+/* Devices 0 and 1 are not the two whose addresses are left. */
+static void some_devices(void **state)
+{
+	struct machine *m = machine_of_one(
+		"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+		"Device: 2, NVIDIA H200, pciBusID: 82, pciDeviceID: 0, pciDomainID:0\n"
+		"Device: 3, NVIDIA H200, pciBusID: 83, pciDeviceID: 0, pciDomainID:0\n"
+		"P2P Connectivity Matrix\n"
+		"     D\\D     0     1     2     3\n"
+		"     0       1     0     0     0\n"
+		"     1       0     1     0     0\n"
+		"     2       0     0     1     1\n"
+		"     3       0     0     1     1\n");
+
+	(void)state;
+	assert_int_equal(m->observed_n, 0);
+	assert_int_equal(m->trouble_n, 1);
+	assert_non_null(strstr(m->troubles[0].what, "is of 4 GPUs and lacks PCI addresses"));
+	machine_free(m);
+}
+
 /* ---- messages of tools ---- */
 
 #define LIST                                                                                       \
@@ -1969,6 +1990,7 @@ int main(void)
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_of_simple_p2p),
 		cmocka_unit_test(access_lines_cut),
+		cmocka_unit_test(some_devices),
 		cmocka_unit_test(tools_report),
 		cmocka_unit_test(topology_of_nccl),
 		cmocka_unit_test(multicast_fails),

@@ -81,7 +81,27 @@ static void put(struct claims *c, const char *path, enum source_kind kind, int e
 		source_put_file(c->map, path, data, size);
 }
 
-/* A repeated statement adds nothing; the first one is the source. */
+/* `more` goes on where `less` ends, at the end of a word or line. */
+static bool goes_on(const char *less, size_t n, const char *more, size_t more_n)
+{
+	while (n && less[n - 1] == '\n')
+		n--;
+	return n && n < more_n && memcmp(less, more, n) == 0 && strchr(" \n", more[n]);
+}
+
+/*
+ * `uname -a` gives the release alone, /proc/version the compiler too, and the log of Ubuntu's kernel the package: they agree.
+ * Of anything else the rest of a line is another statement.
+ */
+static bool is_shortened(const char *path, const struct source_entry *old, const char *data,
+			 size_t size)
+{
+	return claims_is_shortened(path) && !old->error &&
+	       (goes_on(old->data, old->size, data, size) ||
+		goes_on(data, size, old->data, old->size));
+}
+
+/* A repeated statement adds nothing; the first one is the source, of shortened ones the longest. */
 static void answer(struct claims *c, const char *at, const char *path, enum source_kind kind,
 		   int error, const char *data, size_t size)
 {
@@ -103,6 +123,13 @@ static void answer(struct claims *c, const char *at, const char *path, enum sour
 	if (old->error == error &&
 	    (error || (old->size == size && memcmp(old->data, data, size) == 0)))
 		return;
+	if (!error && is_shortened(path, old, data, size)) {
+		if (size < old->size)
+			return;
+		put(c, path, kind, error, data, size);
+		source_put_origin(c->map, path, at);
+		return;
+	}
 	text_copy(was, sizeof(was), old->error ? "none" : old->data,
 		  old->error ? 4 : strcspn(old->data, "\n"));
 	text_copy(is, sizeof(is), error ? "none" : data, error ? 4 : strcspn(data, "\n"));

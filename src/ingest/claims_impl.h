@@ -76,3 +76,5 @@ const char *claims_path_words(struct arena *a, const char *path);
 const char *claims_value_words(struct arena *a, const char *path, const char *value);
 /* What changes while a machine runs: that two outputs differ means nothing. */
 bool claims_is_momentary(const char *path);
+/* Whether some tools print only the beginning of it. */
+bool claims_is_shortened(const char *path);

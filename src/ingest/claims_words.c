@@ -138,21 +138,30 @@ static const char *cpu_words(struct arena *a, const char *rest)
 static const struct {
 	const char *begin;
 	const char *words;
+	bool shortened; /* some tools print only its beginning */
 	/* Instead: of what follows. */
 	const char *(*of)(struct arena *a, const char *rest);
 } paths[] = {
-	{"proc/version", "the kernel's version", NULL},
-	{"proc/cmdline", "the kernel's command line", NULL},
-	{"proc/modules", "the loaded modules", NULL},
-	{"proc/driver/nvidia/version", "the driver's version", NULL},
-	{"proc/driver/nvidia/params", "the driver's parameters", NULL},
-	{"environment/", NULL, variable_words},
-	{"cpu/", NULL, cpu_words},
-	{"pair/", NULL, pair_words},
-	{"nic/", NULL, nic_words},
-	{"gpu/", NULL, gpu_words},
-	{"sys/bus/pci/devices/", NULL, function_words},
+	{"proc/version", "the kernel's version", true, NULL},
+	{"proc/cmdline", "the kernel's command line", false, NULL},
+	{"proc/modules", "the loaded modules", false, NULL},
+	{"proc/driver/nvidia/version", "the driver's version", true, NULL},
+	{"proc/driver/nvidia/params", "the driver's parameters", false, NULL},
+	{"environment/", NULL, false, variable_words},
+	{"cpu/", NULL, false, cpu_words},
+	{"pair/", NULL, false, pair_words},
+	{"nic/", NULL, false, nic_words},
+	{"gpu/", NULL, false, gpu_words},
+	{"sys/bus/pci/devices/", NULL, false, function_words},
 };
+
+bool claims_is_shortened(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		if (paths[i].shortened && strcmp(path, paths[i].begin) == 0)
+			return true;
+	return false;
+}
 
 const char *claims_path_words(struct arena *a, const char *path)
 {

@@ -680,6 +680,47 @@ static void disagreement(void **state)
 }
 
 /* Neither value counts, and both lines are named. */
+/* Tools that print less of the same do not contradict each other, in any order. */
+static void shortened(void **state)
+{
+#define UNAME                                                                                      \
+	"Linux box 6.8.0-45-generic #45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024 x86_64\n"
+#define VERSION                                                                                    \
+	"Linux version 6.8.0-45-generic (buildd@lcy02) (x86_64-linux-gnu-gcc-13 (Ubuntu "          \
+	"13.2.0-23ubuntu4) 13.2.0) #45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024"
+#define BOOT_LINE "[    0.000000] " VERSION " (Ubuntu 6.8.0-45.45-generic 6.8.12)\n"
+#define MODULE    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.09  Release Build\n"
+	static const struct {
+		const char *text;
+		size_t troubles;
+	} rows[] = {
+		{UNAME VERSION "\n" BOOT_LINE, 0},
+		{BOOT_LINE "\n" VERSION "\n" UNAME, 0},
+		{MODULE "\n" MODULE "GCC version:  gcc version 13.2.0\n", 0},
+		{MODULE "GCC version:  gcc version 13.2.0\n\n" MODULE, 0},
+		{"Linux box 6.8.0-4 #4 SMP\n" VERSION "\n", 1},
+		{"Linux box 6.8.0-47-generic #47 SMP\n" VERSION "\n", 1},
+		{"$ cat /proc/cmdline\nroot=/dev/sda1 ro\n$ cat /proc/cmdline\nroot=/dev/sda1 ro iommu=pt\n",
+		 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m = machine_of_one(rows[i].text);
+
+		if (m->trouble_n != rows[i].troubles)
+			fail_msg("row %zu: %zu, %s", i, m->trouble_n,
+				 m->trouble_n ? m->troubles[0].what : "");
+		if (i < 2)
+			assert_int_equal(fact_or(m->kernel.compiler_major, 0), 13);
+		machine_free(m);
+	}
+#undef UNAME
+#undef VERSION
+#undef BOOT_LINE
+#undef MODULE
+}
+
 static void variable_of_two_values(void **state)
 {
 	struct machine *m = machine_of_one("export NCCL_P2P_LEVEL=SYS\nexport NCCL_DEBUG=INFO\n\n"
@@ -1959,6 +2000,7 @@ int main(void)
 		cmocka_unit_test(parts_of_a_page),
 		cmocka_unit_test(two_texts),
 		cmocka_unit_test(disagreement),
+		cmocka_unit_test(shortened),
 		cmocka_unit_test(variable_of_two_values),
 		cmocka_unit_test(variables_in_front_of_commands),
 		cmocka_unit_test(version_of_nccl_alone),

@@ -106,6 +106,7 @@ struct client {
 	struct rdma_hosts *h;
 	struct turn turns[PORTS_MAX];
 	size_t n;
+	size_t left; /* of what is planned: a measurement of a kind in a round each */
 	bool broken; /* the connection to the peer, or a signal */
 };
 
@@ -787,42 +788,54 @@ static bool has_way(const struct rdma_hosts *h, const struct host_pair *p, enum 
 	return hosts_ways(h, p->own) & h->far[p->far].ways & 1u << way;
 }
 
-/*
- * Round trips are answered by the CPU, in its own memory, and only where writes arrive. Latencies are of one
- * size, so the first kind has them.
- */
-static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, size_t kind, int m)
+/* Round trips are answered by the CPU, in its own memory. Latencies are of one size, so the first kind has them. */
+static bool is_planned(const struct rdma_hosts *h, size_t kind, enum rdma_measure m)
+{
+	const struct hosts_kind *k = &h->kinds[kind];
+
+	return h->s->measures >> m & 1 && !(rdma_is_latency(m) && k->bytes != h->s->sizes[0]) &&
+	       !(rdma_is_round_trip(m) && k->way != REGION_HOST);
+}
+
+static size_t count_planned(const struct rdma_hosts *h)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < h->kind_n; k++)
+		for (int m = 0; m < RDMA_MEASURE_N; m++)
+			n += is_planned(h, k, (enum rdma_measure)m);
+	return n * h->rounds.round_n;
+}
+
+/* What is planned can be between these two, where they still meet; round trips only where writes arrive. */
+static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
+		   enum rdma_measure m)
 {
 	const struct rdma_cell *writes = rdma_hosts_cell(h, p, kind, RDMA_WRITE);
 	enum region_way way = h->kinds[kind].way;
 
-	if (!(h->s->measures >> m & 1) || !has_way(h, p, way) ||
-	    p->cut & (1u << REGION_HOST | 1u << way))
+	if (!has_way(h, p, way) || p->cut & (1u << REGION_HOST | 1u << way))
 		return false;
-	if (rdma_is_latency((enum rdma_measure)m) && h->kinds[kind].bytes != h->s->sizes[0])
-		return false;
-	return !rdma_is_round_trip((enum rdma_measure)m) ||
-	       (way == REGION_HOST && (!writes || writes->data != RDMA_DATA_WRONG));
+	return !rdma_is_round_trip(m) || !writes || writes->data != RDMA_DATA_WRONG;
 }
 
 static void run_round(struct client *c, size_t r, size_t kind, enum rdma_measure m)
 {
 	struct rdma_hosts *h = c->h;
 	const struct round *round = &h->rounds.rounds[r];
-	size_t done = (r * h->kind_n + kind) * RDMA_MEASURE_N + m;
 	char size[BYTES_TEXT_SIZE];
 
-	session_tell_left(h->s->ear, &h->s->pace,
-			  (double)(h->rounds.round_n * h->kind_n * RDMA_MEASURE_N - done),
-			  "%s, %s, %s, round %zu of %zu", rdma_metric(m),
-			  region_way_word(h->kinds[kind].way),
-			  bytes_text(h->kinds[kind].bytes, size), r + 1, h->rounds.round_n);
+	session_tell_left(h->s->ear, &h->s->pace, (double)c->left--, "%s, %s, %s, round %zu of %zu",
+			  rdma_metric(m), region_way_word(h->kinds[kind].way),
+			  bytes_text(rdma_is_latency(m) ? RDMA_LATENCY_BYTES : h->kinds[kind].bytes,
+				     size),
+			  r + 1, h->rounds.round_n);
 	c->n = 0;
 	for (size_t i = 0; i < round->pair_n && c->n < PORTS_MAX; i++) {
 		struct host_pair *p = rdma_hosts_pair(h, round->pairs[i].initiator,
 						      round->pairs[i].target - h->s->listing->n);
 
-		if (can_be(h, p, kind, (int)m))
+		if (can_be(h, p, kind, m))
 			add_turn(c, p, (int)m, kind);
 	}
 	run_turns(c);
@@ -830,10 +843,14 @@ static void run_round(struct client *c, size_t r, size_t kind, enum rdma_measure
 
 static void run_rails(struct client *c)
 {
-	for (size_t r = 0; r < c->h->rounds.round_n; r++)
-		for (size_t k = 0; k < c->h->kind_n; k++)
+	struct rdma_hosts *h = c->h;
+
+	c->left = count_planned(h);
+	for (size_t r = 0; r < h->rounds.round_n; r++)
+		for (size_t k = 0; k < h->kind_n; k++)
 			for (int m = 0; m < RDMA_MEASURE_N && !c->broken; m++)
-				run_round(c, r, k, (enum rdma_measure)m);
+				if (is_planned(h, k, (enum rdma_measure)m))
+					run_round(c, r, k, (enum rdma_measure)m);
 }
 
 /* ---- all of it ---- */

@@ -25,6 +25,7 @@
 #define WINDOW       (64ull << 20)
 #define GPU_WINDOW   HOSTS_GPU_WINDOW /* more than any GPU's cache holds */
 #define SMALL_WINDOW (4ull << 20)     /* of simulated devices */
+#define MOVE_S       4
 #define DEPTH        128
 #define SAMPLE_US    20000
 
@@ -125,11 +126,16 @@ static const struct hosts_kind *kind_of(const struct rdma_hosts *h, const struct
 	return t->measure < 0 ? &reach : &h->kinds[t->kind];
 }
 
-static uint64_t window_of(const struct rdma_session *s, enum region_way way)
+/* On a slow link no more than is moved in a few seconds, once its rate is known. */
+static uint64_t window_of(const struct rdma_session *s, const struct host_pair *p,
+			  enum region_way way)
 {
-	return devices_are_simulated(&s->devices) ? SMALL_WINDOW
-	       : way == REGION_HOST               ? WINDOW
-						  : GPU_WINDOW;
+	uint64_t most = devices_are_simulated(&s->devices) ? SMALL_WINDOW
+			: way == REGION_HOST               ? WINDOW
+							   : GPU_WINDOW;
+	double moved = p->rate_gbps * 1e9 * MOVE_S;
+
+	return moved > 0 && moved < (double)most ? (uint64_t)moved : most;
 }
 
 static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t)
@@ -176,8 +182,9 @@ static bool make_job(const struct rdma_hosts *h, struct turn *t)
 	};
 	memcpy(t->job.device, p->device, sizeof(t->job.device));
 	hosts_take_way(h, t->pair->own, kind_of(h, t)->way, &t->job);
-	t->job.places = t->measure < 0 ? REACH_PLACES
-				       : end_places(window_of(h->s, t->job.way), &t->job.load);
+	t->job.places = t->measure < 0
+				? REACH_PLACES
+				: end_places(window_of(h->s, t->pair, t->job.way), &t->job.load);
 	return choose_addresses(h, t->pair, &t->job.gid, &far);
 }
 
@@ -561,6 +568,8 @@ static void keep_result(struct client *c, struct turn *t)
 		t->pair->reach = t->cell.failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 	} else {
 		t->cell.done = true;
+		if (t->cell.value.n && !rdma_is_latency(measure_of(t)))
+			t->pair->rate_gbps = t->cell.value.median;
 		if (rdma_cuts(&t->cell.failure))
 			t->pair->cut |= 1u << t->job.way;
 		*hosts_make_cell(c->h, t->pair, t->kind, t->measure) = t->cell;

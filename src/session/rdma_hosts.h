@@ -29,6 +29,7 @@ struct host_pair {
 	unsigned cut; /* 1 << enum region_way: in the middle, so the rest is left out */
 	double write_gbps, read_gbps; /* expected, 0: unknown */
 	char limit[128];              /* what limits them */
+	double rate_gbps;             /* as last measured; 0: not yet */
 	struct hosts_run *runs;       /* one a kind, of a rail; NULL: none */
 };
 

@@ -23,8 +23,9 @@
 #define TURNED_MAX    8
 #define TURNED_S      1.0
 #define PEER_MAX_S    3600.0
-#define MEASURE_MAX_S 120  /* of one measurement, in which a peer asks for nothing */
-#define IDLE_S        20.0 /* without a request, besides the time of a measurement that needs none */
+#define MEASURE_MAX_S 120    /* of one measurement, in which a peer asks for nothing */
+#define IDLE_S        20.0   /* without a request, besides the time of what needs none: */
+#define SLOWEST       0.25e6 /* bytes a second at which a window is filled whose data is checked */
 
 /* What a port's worker does for the peer. */
 struct service {
@@ -47,7 +48,7 @@ struct listen {
 	struct turned turned[TURNED_MAX];
 	double since_s; /* the peer's connection */
 	double asked_s; /* its last request, or an answer to it */
-	double busy_s;  /* how long it may measure then without a request */
+	double busy_s;  /* how long it may measure, or move data to be checked, without a request */
 	bool greeted, ready;
 };
 
@@ -152,7 +153,7 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 	s->way = way;
 	memcpy(o.job.device, p->device, sizeof(o.job.device));
 	hosts_take_way(l->h, port, way, &o.job);
-	l->busy_s = 2 * (double)m->v[PEER_K_TIME];
+	l->busy_s = 2 * (double)m->v[PEER_K_TIME] + (double)(bytes * places) / SLOWEST;
 	begin(l, port, &o);
 	return 0;
 }

@@ -3,7 +3,7 @@
 # machine: nogpu
 # rdma: yes
 # programs: tc
-# limit: 480
+# limit: 600
 # hosts: 2
 #
 # onehop bench rdma between two guests over soft RoCE whose network is broken in one way after another: the sentence that the
@@ -74,6 +74,11 @@ measure 'a shaped link: as expected when told' 0 --only write --no-verify --size
 said 'a shaped link: and says so' 'Rates as expected, 0.00125 GB/s'
 measure 'a shaped link: below the unshaped rate' 1 --only write --no-verify --size 4K --expect "0.$(printf '%06d' "$unshaped")"
 said 'a shaped link: and says that' 'Rates below what is expected'
+tc qdisc del dev "$card" root
+# 64 MiB take longer than a listener waits for a peer that asks for nothing.
+tc qdisc add dev "$card" root tbf rate 20mbit burst 32k latency 400ms
+measure 'a slow link: its data is checked all the same' 0 --only write --memory-by host
+said 'a slow link: and is right' 'correct in'
 tc qdisc del dev "$card" root
 echo "# write, kB/s: $unshaped unshaped, $shaped at 10 Mbit/s"
 # a fifth more, because the bucket's 32 KiB are in the samples

@@ -40,6 +40,13 @@
 	"run onehop check on both machines (rules nccl-gid-index and rdma-port-down), and check "  \
 	"the network between them with onehop bench rdma; if it joins only equal-numbered NICs, "  \
 	"set NCCL_CROSS_NIC=0"
+#define REGISTER_MEANS                                                                             \
+	"a NIC could not register memory: the limit of locked memory is too low, or the GPU's "    \
+	"memory cannot be shared with it, for lack of a peer-memory module that works or of "      \
+	"dma-buf, or because the GPU does not allow it"
+#define REGISTER_TODO                                                                              \
+	"raise the limit of locked memory (rule memlock); if it works with host memory, or with "  \
+	"NCCL_NET_GDR_LEVEL=LOC, load nvidia_peermem (rule peermem-not-loaded)"
 #define REFUSED_MEANS                                                                              \
 	"a NIC refused the access of its peer: the memory is not registered there, or is no "      \
 	"longer what was registered"
@@ -182,12 +189,11 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_NCCL_ERROR, -1, SHM_FULL_MEANS " or could not be created there",
 	 SHM_FULL_TODO "; the error before it in the log shows why",
 	 "creating shared memory segment"},
-	{RUN_NCCL_ERROR, -1,
-	 "a NIC could not register memory: the limit of locked memory is too low, or, "
-	 "for GPU memory, there is no peer-memory module and no dma-buf",
-	 "raise the limit of locked memory (rule memlock); if NCCL_NET_GDR_LEVEL=LOC "
-	 "works, load nvidia_peermem (rule peermem-not-loaded)",
-	 "ibv_reg_mr"},
+	{RUN_NCCL_ERROR, -1, REGISTER_MEANS, REGISTER_TODO, "ibv_reg_mr"},
+	{RUN_RDMA_ERROR, -1, REGISTER_MEANS,
+	 REGISTER_TODO
+	 "; GeForce cards and vGPUs without this right have neither (rule gdr-geforce); "
+	 "perftest uses dma-buf only with --use_cuda_dmabuf"},
 	WARNED("RNR_RETRY_EXC", RNR_MEANS, RNR_TODO),
 	WARNED("RETRY_EXC", NO_ANSWER_MEANS, NO_ANSWER_TODO),
 	WARNED("WR_FLUSH", FOLLOWS_MEANS, FOLLOWS_TODO),
@@ -393,9 +399,10 @@ bool run_failure_is_vague(const struct run_failure *f)
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
 {
 	static const char *const names[RUN_FAILURE_KIND_N] = {
-		[RUN_TEST_FAILED] = "test failed",        [RUN_CUDA_ERROR] = "CUDA error",
-		[RUN_CRASHED] = "process died",           [RUN_NCCL_ERROR] = "NCCL error",
-		[RUN_TIMED_OUT] = "collective timed out", [RUN_ABORTED] = "communicator aborted",
+		[RUN_TEST_FAILED] = "test failed",      [RUN_CUDA_ERROR] = "CUDA error",
+		[RUN_RDMA_ERROR] = "RDMA error",        [RUN_CRASHED] = "process died",
+		[RUN_NCCL_ERROR] = "NCCL error",        [RUN_TIMED_OUT] = "collective timed out",
+		[RUN_ABORTED] = "communicator aborted",
 	};
 	char number[32] = "";
 
@@ -411,8 +418,9 @@ const char *run_failure_word(enum run_failure_kind kind)
 {
 	static const char *const words[RUN_FAILURE_KIND_N] = {
 		[RUN_TEST_FAILED] = "test-failed", [RUN_CUDA_ERROR] = "cuda-error",
-		[RUN_CRASHED] = "crashed",         [RUN_NCCL_ERROR] = "nccl-error",
-		[RUN_TIMED_OUT] = "timed-out",     [RUN_ABORTED] = "aborted",
+		[RUN_RDMA_ERROR] = "rdma-error",   [RUN_CRASHED] = "crashed",
+		[RUN_NCCL_ERROR] = "nccl-error",   [RUN_TIMED_OUT] = "timed-out",
+		[RUN_ABORTED] = "aborted",
 	};
 
 	return words[kind];

@@ -245,6 +245,9 @@ static const struct mark {
 	{"CUDA error at ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"UCX  ERROR cu", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"CUDA error: ", NCCL_LINE_OTHER, false, RUN_CUDA_ERROR, read_cuda},
+	{"Couldn't allocate MR", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
+	{"ibv_reg_mr failed", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
+	{"UCX  ERROR ibv_reg_", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"NCCL error: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Test NCCL failure ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
@@ -337,9 +340,9 @@ bool nccl_failure_is_in(const char *text, enum nccl_line line)
 /* Each text of the marks that count here has one of these. */
 static bool names_library(const char *text, size_t size)
 {
-	static const char *const names[] = {"NCCL",      "nccl",     "CUDA",
-					    "Cuda",      "Watchdog", "cuda runtime error (",
-					    "UCX  ERROR"};
+	static const char *const names[] = {"NCCL",       "nccl",        "CUDA",
+					    "Cuda",       "Watchdog",    "cuda runtime error (",
+					    "UCX  ERROR", "allocate MR", "ibv_reg_mr"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (memmem(text, size, names[i], strlen(names[i])))

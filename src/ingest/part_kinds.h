@@ -68,6 +68,7 @@ PART_KIND(rdma_link);
 PART_KIND(ibdev2netdev);
 PART_KIND(show_gids);
 PART_KIND(ofed_info);
+PART_KIND(perftest);
 
 /* tool_messages.c: */
 #define MESSAGE_KIND(name)                                                                         \

@@ -500,6 +500,36 @@ static void collected_environments(void **state)
 	}
 }
 
+/* A page about GPUDirect RDMA: perftest with GPU memory fails, and with host memory works. */
+static void perftest_pages(void **state)
+{
+	struct machine *m = machine_of_one(
+		"initializing CUDA\n"
+		"cuMemAlloc() of a 131072 bytes GPU buffer\n"
+		"Couldn't allocate MR with error=14\n"
+		"failed to create mr\n"
+		"\n"
+		"---------------------------------------------------------------------------------------\n"
+		"                    RDMA_Write BW Test\n"
+		" Dual-port       : OFF\t\tDevice         : mlx5_3\n"
+		" Number of qps   : 1\t\tTransport type : IB\n"
+		" Link type       : IB\n"
+		"---------------------------------------------------------------------------------------\n"
+		" local address: LID 0x04 QPN 0x01bf PSN 0x7eb6b7 RKey 0x00801f VAddr 0x007f1b3d600000\n"
+		" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+		" 65536      5000             11673.25            11672.17            0.186755\n"
+		"---------------------------------------------------------------------------------------\n");
+
+	(void)state;
+	assert_int_equal(m->observed_n, 1);
+	assert_int_equal(m->observed[0].failure.kind, RUN_RDMA_ERROR);
+	assert_string_equal(m->observed[0].from, "a:3");
+	assert_int_equal(m->rdma_n, 1);
+	assert_string_equal(m->rdma[0].name, "mlx5_3");
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
 /* Forms of issues lose line breaks. */
 static void gpus_in_one_line(void **state)
 {
@@ -1992,6 +2022,7 @@ int main(void)
 		cmocka_unit_test(smi_cut),
 		cmocka_unit_test(log_forms),
 		cmocka_unit_test(collected_environments),
+		cmocka_unit_test(perftest_pages),
 		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),

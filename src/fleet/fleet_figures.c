@@ -13,6 +13,11 @@
 
 /* From the median absolute deviation to the standard deviation of a normal distribution. */
 #define MAD_TO_SIGMA 1.4826
+/*
+ * n values lie closer to their own median than to that of all hosts that there could be. The median of the deviations of many
+ * figures is that of all times about 1 - MAD_LOSS / n: 0.75 of it with 5 hosts, 0.92 with 16 (drawn normal values).
+ */
+#define MAD_LOSS 1.25
 
 /* A reading of a host of the group. */
 struct sample {
@@ -38,6 +43,11 @@ struct measured {
 
 /* ---- statistics ---- */
 
+static double sigma_of(double deviation, size_t n)
+{
+	return MAD_TO_SIGMA * deviation / (1 - MAD_LOSS / (double)(n > 1 ? n : 2));
+}
+
 static void describe(struct cluster *c)
 {
 	AUTO_FREE double *v = xcalloc(c->n, sizeof(*v));
@@ -48,7 +58,7 @@ static void describe(struct cluster *c)
 	for (size_t i = 0; i < c->n; i++)
 		v[i] = fabs(v[i] - c->median);
 	sort_doubles(v, c->n);
-	c->sigma = c->median > 0 ? MAD_TO_SIGMA * median_of_sorted(v, c->n) / c->median : 0;
+	c->sigma = c->median > 0 ? sigma_of(median_of_sorted(v, c->n) / c->median, c->n) : 0;
 }
 
 static struct cluster cluster_of(const struct sample *s, size_t n)

@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "support/card.h"
 
+#include <string.h>
+
 /* ---- what is missing ---- */
 
 /* Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. */
@@ -33,21 +35,106 @@ static bool paths_lack(const struct diagnosis *d, enum chain_step step)
 	return any_path(d, step, lacks);
 }
 
+/* Not only whether NVLink joins them. */
+static bool lacks_bridges(const struct path *p, enum chain_step step)
+{
+	return lacks(p, step) && p->chain[step].reason != REASON_NVLINK_UNKNOWN;
+}
+
 static bool lacks_nvlink(const struct path *p, enum chain_step step)
 {
 	return p->chain[step].reason == REASON_NVLINK_UNKNOWN;
 }
 
-/* Of a machine without a known pair nothing but the missing fact counts. */
+/* Whether the machine was observed in a way that `is` accepts. */
+static bool any_seen(const struct machine *m, bool (*is)(const struct observed *o))
+{
+	for (size_t i = 0; i < m->observed_n; i++)
+		if (is(&m->observed[i]))
+			return true;
+	return false;
+}
+
+static bool is_failure_of(const struct observed *o, enum run_failure_kind kind)
+{
+	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == kind;
+}
+
+/* CUDA's errors that come before any GPU was used: the program, its libraries or the fabric manager is the cause. */
+static bool is_of_start(const struct observed *o)
+{
+	static const int codes[] = {1, 2, 34, 35, 100, 101, 802, 803, 804};
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == codes[i])
+			return true;
+	return false;
+}
+
+static bool is_of_fabric(const struct observed *o)
+{
+	if (o->kind == OBSERVED_MESSAGE)
+		return o->message == MESSAGE_FABRIC_FAILED || o->message == MESSAGE_NO_NVSWITCH;
+	return is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == 802;
+}
+
+/* NICs of two hosts do not reach each other. */
+static bool is_of_connection(const struct observed *o)
+{
+	return is_failure_of(o, RUN_NCCL_ERROR) && (strstr(o->failure.what, "Got completion ") ||
+						    strstr(o->failure.what, "ibv_modify_qp"));
+}
+
+static bool is_of_gpu_and_nic(const struct observed *o)
+{
+	return o->kind == OBSERVED_NCCL_GDR_OFF || is_failure_of(o, RUN_RDMA_ERROR);
+}
+
+static bool is_of_shared_memory(const struct observed *o)
+{
+	return is_failure_of(o, RUN_NCCL_ERROR) &&
+	       (strstr(o->failure.what, "o space left on device") ||
+		strstr(o->failure.what, "shared memory segment"));
+}
+
+/* A failure that neither a path between GPUs nor a GPU that broke explains. */
+static bool is_elsewhere(const struct observed *o)
+{
+	return is_of_start(o) || is_of_fabric(o) || is_of_connection(o) || is_of_gpu_and_nic(o) ||
+	       is_of_shared_memory(o) || o->failure.waits == RUN_WAITS_MIXED;
+}
+
+static bool may_be_a_path(const struct observed *o)
+{
+	return (o->kind == OBSERVED_RUN_FAILURE || o->kind == OBSERVED_MESSAGE) && !is_elsewhere(o);
+}
+
+/* Not a refusal or a lack of room: something broke while it ran. */
+static bool may_be_in_the_log(const struct observed *o)
+{
+	static const int refusals[] = {205, 217, 711};
+
+	if (o->kind != OBSERVED_RUN_FAILURE || o->failure.kind == RUN_NCCL_ERROR || is_elsewhere(o))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
+		if (o->failure.code == refusals[i])
+			return false;
+	return true;
+}
+
+/* Of a machine without a known pair nothing but the missing fact counts, unless all that was seen to fail is something else. */
 static bool no_pairs(const struct diagnosis *d)
 {
-	return d->topology->gpu_n < 2 && fact_unknown(d->topology->machine->pci_listed);
+	const struct machine *m = d->topology->machine;
+
+	return d->topology->gpu_n < 2 && fact_unknown(m->pci_listed) &&
+	       (!any_seen(m, is_elsewhere) || any_seen(m, may_be_a_path));
 }
 
 /* NCCL or a fault of it concerns the network. */
 static bool talks_of_network(const struct machine *m)
 {
-	if (m->rdma_n)
+	if (m->rdma_n || any_seen(m, is_of_gpu_and_nic))
 		return true;
 	for (size_t i = 0; i < m->nccl.setting_n; i++)
 		if (text_starts_with(m->nccl.settings[i].name, "NCCL_IB_") ||
@@ -130,12 +217,44 @@ static bool wants_iommu_all(const struct diagnosis *d)
 static bool wants_registers(const struct diagnosis *d)
 {
 	return no_pairs(d) || paths_lack(d, CHAIN_SWITCH) || paths_lack(d, CHAIN_EXPOSURE) ||
-	       paths_lack(d, CHAIN_PATH);
+	       any_path(d, CHAIN_PATH, lacks_bridges);
 }
 
 static bool wants_status(const struct diagnosis *d)
 {
 	return no_pairs(d) || paths_lack(d, CHAIN_DRIVER);
+}
+
+static bool wants_log(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return !m->log_n && !fact_is(m->log_read, 1) && any_seen(m, may_be_in_the_log);
+}
+
+static bool wants_fabric(const struct diagnosis *d)
+{
+	return any_seen(d->topology->machine, is_of_fabric);
+}
+
+static bool wants_ports(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	for (size_t i = 0; i < m->rdma_n; i++)
+		for (size_t k = 0; k < m->rdma[i].port_n; k++)
+			if (fact_known(m->rdma[i].ports[k].state))
+				return false;
+	return any_seen(m, is_of_connection);
+}
+
+/* Whether memory of a GPU can be shared at all depends on the card, the driver's kind and the kernel. */
+static bool wants_driver(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return any_seen(m, is_of_gpu_and_nic) &&
+	       (!m->gpu_n || !fact_known(m->gpus[0].model) || !fact_known(m->driver.flavor));
 }
 
 #define IOMMU_LINES "sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"
@@ -145,12 +264,23 @@ static const struct {
 	bool (*wanted)(const struct diagnosis *d);
 	struct question question;
 } rows[] = {
+	{wants_log,
+	 {"sudo dmesg -T | grep -e NVRM -e AER -e fault",
+	  "whether a GPU, its link or the IOMMU reported a fault at that time (Xid)"}},
+	{wants_fabric,
+	 {"lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager",
+	  "whether there are NVSwitches, and why the fabric manager does not run"}},
+	{wants_ports,
+	 {"ibv_devinfo -v", "of both hosts: which ports are up, and with which addresses (GIDs)"}},
 	{wants_keys,
 	 {"cat /proc/driver/nvidia/params",
 	  "which P2P mechanism the registry keys of the driver select"}},
 	{wants_peermem,
 	 {"lsmod | grep -e peermem -e nv_peer_mem",
 	  "whether NICs can reach GPU memory through the module"}},
+	{wants_driver,
+	 {"cat /proc/driver/nvidia/version; nvidia-smi -L; uname -a",
+	  "whether card, driver and kernel can share GPU memory with a NIC (dma-buf)"}},
 	{wants_nccl_log,
 	 {"NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL",
 	  "how NCCL connects each pair of GPUs, and why not by P2P"}},

@@ -837,8 +837,9 @@ void report_questions(struct document *out, const struct diagnosis *d)
 		strbuf_printf(&lines, "%s  # %s\n", q[i].command, q[i].tells);
 	if (!n)
 		strbuf_printf(&lines, "# %s\n",
-			      d->topology->gpu_n ? "no command would decide more"
-						 : "no NVIDIA GPU found: there is nothing to ask");
+			      d->topology->gpu_n || d->topology->machine->text_part_n
+				      ? "no command would decide more"
+				      : "no NVIDIA GPU found: there is nothing to ask");
 	document_verbatim(out, 0, strbuf_str(&lines));
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diagnose/: the table, needs, order of findings, the verdict sentence. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "diagnose/ask.h"
+#include "machine/observed.h"
 
 #include "build_machine.h"
 #include "check_text.h"
@@ -406,6 +408,46 @@ static void the_missing_fact_is_asked(void **state)
 	assert_asked(m, 1, "lsmod");
 }
 
+/* A text without GPUs: what failed decides what to ask for. */
+static void what_failed_is_asked(void **state)
+{
+	static const struct {
+		struct run_failure failure;
+		const char *first; /* NULL: nothing */
+	} rows[] = {
+		{{.kind = RUN_TIMED_OUT, .code = -1, .waits = RUN_WAITS_SAME, .what = ""},
+		 "dmesg -T"},
+		{{.kind = RUN_TIMED_OUT, .code = -1, .waits = RUN_WAITS_MIXED, .what = ""}, NULL},
+		{{.kind = RUN_CUDA_ERROR, .code = 719, .what = ""}, "dmesg -T"},
+		{{.kind = RUN_CUDA_ERROR, .code = 217, .what = ""}, "/proc/cmdline"},
+		{{.kind = RUN_CUDA_ERROR, .code = 802, .what = ""}, "nvidia-fabricmanager"},
+		{{.kind = RUN_CUDA_ERROR, .code = 34, .what = ""}, NULL},
+		{{.kind = RUN_NCCL_ERROR, .code = -1, .what = "Got completion with error 12,"},
+		 "ibv_devinfo"},
+		{{.kind = RUN_NCCL_ERROR, .code = -1, .what = "No space left on device"}, NULL},
+		{{.kind = RUN_RDMA_ERROR, .code = -1, .what = "Couldn't allocate MR"}, "lsmod"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m = build_machine();
+		struct question q[QUESTIONS_MAX];
+		struct judged j;
+		size_t n;
+
+		m->pci_listed = m->kernel.iommus = m->peermem.loaded = fact_int_unknown(here);
+		m->log_read = fact_int_unknown(here);
+		observed_add(m, OBSERVED_RUN_FAILURE, -1, -1, "log:1")->failure = rows[i].failure;
+		j = judge_built(m);
+		n = diagnosis_ask(j.d, q);
+		if (rows[i].first && (!n || !strstr(q[0].command, rows[i].first)))
+			fail_msg("%zu: %s", i, n ? q[0].command : "nothing");
+		if (!rows[i].first && n)
+			fail_msg("%zu: %s", i, q[0].command);
+		judged_done(&j);
+	}
+}
+
 static void three_are_asked_at_most(void **state)
 {
 	struct machine *m = build_machine();
@@ -443,6 +485,7 @@ int main(void)
 		cmocka_unit_test(sentence_is_cut_to_size),
 		cmocka_unit_test(what_is_known_is_not_asked),
 		cmocka_unit_test(the_missing_fact_is_asked),
+		cmocka_unit_test(what_failed_is_asked),
 		cmocka_unit_test(three_are_asked_at_most),
 	};
 

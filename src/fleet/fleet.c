@@ -89,9 +89,9 @@ unsigned fleet_key(struct fleet *f, const struct fact_row *row, const char *slot
 
 unsigned fleet_figure_key(struct fleet *f, const struct figure_key *key)
 {
-	AUTO_FREE char *text =
-		xprintf("%s %d %d %llu %s %s %s", key->what, key->initiator, key->target,
-			(unsigned long long)key->bytes, key->nic, key->peer, key->memory);
+	AUTO_FREE char *text = xprintf("%s %d %d %llu %s %s %s %u", key->what, key->initiator,
+				       key->target, (unsigned long long)key->bytes, key->nic,
+				       key->peer, key->memory, key->queues);
 	unsigned number = numbered_number(&f->figure_words, text);
 	struct figure_key *k;
 

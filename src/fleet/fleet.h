@@ -92,6 +92,7 @@ struct figure_key {
 	int initiator, target; /* GPUs in the order of their addresses; -1: the host, or all */
 	uint64_t bytes;
 	const char *nic, *peer, *memory; /* "" without a NIC */
+	unsigned queues;                 /* as in struct figure */
 	bool higher_is_better;
 	const char *unit;
 };

@@ -128,6 +128,7 @@ static int compare_metrics(const struct figure_key *x, const struct figure_key *
 	int r = strcmp(x->what, y->what);
 
 	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	r = r ? r : (x->queues > y->queues) - (x->queues < y->queues);
 	return r ? r : strcmp(x->memory, y->memory);
 }
 

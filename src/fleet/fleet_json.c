@@ -60,13 +60,13 @@ static json_t *figure_keys_json(const struct fleet *f)
 	for (size_t i = 0; i < f->figure_key_n; i++) {
 		const struct figure_key *k = &f->figure_keys[i];
 
-		json_array_append_new(a, json_pack("{s:s, s:o, s:o, s:I, s:s, s:s, s:s, s:s, s:b}",
-						   "what", k->what, "initiator",
-						   gpu_json(k->initiator), "target",
-						   gpu_json(k->target), "bytes",
-						   (json_int_t)k->bytes, "nic", k->nic, "peer",
-						   k->peer, "memory", k->memory, "unit", k->unit,
-						   "higher_is_better", (int)k->higher_is_better));
+		json_array_append_new(
+			a, json_pack("{s:s, s:o, s:o, s:I, s:s, s:s, s:s, s:s, s:b, s:i}", "what",
+				     k->what, "initiator", gpu_json(k->initiator), "target",
+				     gpu_json(k->target), "bytes", (json_int_t)k->bytes, "nic",
+				     k->nic, "peer", k->peer, "memory", k->memory, "unit", k->unit,
+				     "higher_is_better", (int)k->higher_is_better, "queues",
+				     (int)k->queues));
 	}
 	return a;
 }
@@ -316,6 +316,7 @@ static void read_figure_keys(struct fleet *f, const json_t *list, struct tables 
 			.nic = text_of(o, "nic"),
 			.peer = text_of(o, "peer"),
 			.memory = text_of(o, "memory"),
+			.queues = (unsigned)json_integer_value(json_object_get(o, "queues")),
 			.unit = text_of(o, "unit"),
 			.higher_is_better = json_is_true(json_object_get(o, "higher_is_better"))};
 

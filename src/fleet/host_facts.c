@@ -495,6 +495,7 @@ static void add_row(struct fleet *fleet, struct fleet_host *h, const struct figu
 				 .nic = row->nic,
 				 .peer = row->peer,
 				 .memory = row->memory,
+				 .queues = row->queues,
 				 .higher_is_better = row->higher_is_better,
 				 .unit = row->unit};
 

@@ -132,6 +132,7 @@ static void add_value(struct figures *f, const struct nic_port *port, const stru
 		return;
 	row = add(f, names[m].value, port, p, r, v->median);
 	row->bytes = m < RDMA_LATENCY_WRITE ? r->bytes : 0;
+	row->queues = m < RDMA_LATENCY_WRITE ? r->queues : 0;
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;
 	row->samples = (unsigned)v->n;

@@ -13,6 +13,7 @@ enum rdma_foresight { RDMA_UNFORESEEN, RDMA_CAN, RDMA_CANNOT };
 struct rdma_run {
 	enum region_way way;
 	uint64_t bytes;
+	unsigned queues; /* queue pairs in each direction; 0: one */
 	enum rdma_foresight foresight;
 	char why[RDMA_WHY]; /* reason, a sentence; "" */
 	bool ran;           /* else impossible, or the run was stopped before */

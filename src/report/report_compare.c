@@ -70,13 +70,14 @@ static void add_subject(struct strbuf *b, const struct figures *f, const struct 
 	char size[32];
 
 	if (*row->peer) {
-		strbuf_printf(b, "%s and %s%s", row->nic, row->peer, row->bytes ? ", " : "");
+		strbuf_printf(b, "%s and %s%s", row->nic, row->peer,
+			      row->bytes || row->queues ? ", " : "");
 	} else if (*row->nic) {
 		strbuf_printf(b, "%s and ", row->nic);
 		add_gpu_name(b, f, row->target);
 		if (row->target >= 0)
 			strbuf_printf(b, " by %s", row->memory);
-		strbuf_puts(b, row->bytes ? ", " : "");
+		strbuf_puts(b, row->bytes || row->queues ? ", " : "");
 	} else if (row->initiator >= 0 || row->target >= 0) {
 		add_gpu_name(b, f, from_host ? row->target : row->initiator);
 		if (row->target != row->initiator) {
@@ -86,6 +87,8 @@ static void add_subject(struct strbuf *b, const struct figures *f, const struct 
 		if (row->bytes)
 			strbuf_puts(b, ", ");
 	}
+	if (row->queues)
+		strbuf_printf(b, "%u queue pairs%s", row->queues, row->bytes ? ", " : "");
 	if (row->bytes)
 		strbuf_puts(b, size_format(row->bytes, size, sizeof(size)));
 }

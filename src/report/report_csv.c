@@ -13,7 +13,8 @@
 /* ---- figures ---- */
 
 #define SUBJECT_COLUMNS                                                                            \
-	"initiator", "initiator_pci", "target", "target_pci", "nic", "peer", "memory", "bytes"
+	"initiator", "initiator_pci", "target", "target_pci", "nic", "peer", "memory", "queues",   \
+		"bytes"
 
 /* "GPU3" and its address; the host, or all GPUs, have no number. */
 static void put_gpu(struct csv *c, const struct figures *f, int gpu)
@@ -33,6 +34,7 @@ static void put_subject(struct csv *c, const struct figures *f, const struct fig
 	csv_text(c, row->nic);
 	csv_text(c, row->peer);
 	csv_text(c, row->memory);
+	csv_known(c, row->queues);
 	csv_known(c, (double)row->bytes);
 }
 

@@ -68,6 +68,8 @@ static void put_subject(struct strbuf *b, const struct figure *row)
 	}
 	if (*row->memory)
 		strbuf_printf(b, " by %s", row->memory);
+	if (row->queues)
+		strbuf_printf(b, ", %u queue pairs", row->queues);
 	if (row->bytes)
 		strbuf_printf(b, "%s%s", b->len ? ", " : "", bytes_text(row->bytes, size));
 	if (*row->pattern)

@@ -155,11 +155,13 @@ static bool has_gpu_runs(const struct rdma_session *s)
 
 static void add_matrix_of(struct document *out, const struct block *b)
 {
-	char size[BYTES_TEXT_SIZE], of[48] = "", by[48] = "";
+	char size[BYTES_TEXT_SIZE], of[64] = "", by[48] = "", many[32] = "";
 	int gpus = (int)b->s->devices.request.n;
 
+	if (b->s->o->queues > 1)
+		snprintf(many, sizeof(many), ", %d queue pairs", b->s->o->queues);
 	if (is_rate(b->measure))
-		snprintf(of, sizeof(of), ", %s each", bytes_text(b->bytes, size));
+		snprintf(of, sizeof(of), ", %s each%s", bytes_text(b->bytes, size), many);
 	if (b->way != REGION_HOST)
 		snprintf(by, sizeof(by), ", %s", region_way_word(b->way));
 	document_blank(out);

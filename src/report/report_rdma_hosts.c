@@ -164,11 +164,14 @@ static const char *memory_text(enum region_way way, char buf[static 48])
 static void add_rails_heading(struct document *out, const struct rdma_hosts *h, size_t kind,
 			      size_t rates, size_t latencies)
 {
-	char size[BYTES_TEXT_SIZE], memory[48], of_rates[64] = "", of_latencies[32] = "";
+	char size[BYTES_TEXT_SIZE], memory[48], of_rates[80] = "", many[32] = "",
+						of_latencies[32] = "";
 
+	if (h->queues)
+		snprintf(many, sizeof(many), " over %u queue pairs", h->queues);
 	if (rates)
-		snprintf(of_rates, sizeof(of_rates), "GB/s in messages of %s",
-			 bytes_text(h->kinds[kind].bytes, size));
+		snprintf(of_rates, sizeof(of_rates), "GB/s in messages of %s%s",
+			 bytes_text(h->kinds[kind].bytes, size), many);
 	if (latencies)
 		snprintf(of_latencies, sizeof(of_latencies), "us of %d bytes", RDMA_LATENCY_BYTES);
 	document_blank(out);

@@ -87,6 +87,7 @@ static int compare_figures(const void *a, const void *b)
 	r = r ? r : strcmp(x->nic, y->nic);
 	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
+	r = r ? r : (x->queues > y->queues) - (x->queues < y->queues);
 	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
@@ -165,7 +166,7 @@ static bool is_neighbour(const struct figure *a, const struct figure *b)
 	return a->initiator == b->initiator && a->target == b->target && a->bytes <= b->bytes * 2 &&
 	       b->bytes <= a->bytes * 2 && strcmp(a->nic, b->nic) == 0 &&
 	       strcmp(a->peer, b->peer) == 0 && strcmp(a->memory, b->memory) == 0 &&
-	       strcmp(a->what, b->what) == 0;
+	       a->queues == b->queues && strcmp(a->what, b->what) == 0;
 }
 
 /*

@@ -117,7 +117,7 @@ bool figure_measured(const struct figure *row)
 static bool same_way(const struct figure *a, const struct figure *b)
 {
 	return strcmp(a->nic, b->nic) == 0 && strcmp(a->peer, b->peer) == 0 &&
-	       strcmp(a->memory, b->memory) == 0;
+	       strcmp(a->memory, b->memory) == 0 && a->queues == b->queues;
 }
 
 static bool same_measurement(const struct figure *a, const struct figure *b)
@@ -163,6 +163,7 @@ static int compare_rows(const void *a, const void *b)
 	r = r ? r : strcmp(x->nic, y->nic);
 	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
+	r = r ? r : (x->queues > y->queues) - (x->queues < y->queues);
 	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 	r = r ? r : (x->median > y->median) - (x->median < y->median);
 	return r ? r : (x > y) - (x < y);

@@ -40,6 +40,7 @@ struct figure {
 	const char *nic;    /* "mlx5_0" */
 	const char *peer;   /* between two hosts: the other NIC, "gpu02:mlx5_0"; "": one host */
 	const char *memory; /* how it accessed the target's: "dma-buf", "peer-memory", "host" */
+	unsigned queues;    /* queue pairs at once in each direction; 0: one */
 	const int *among;   /* GPUs that a test of several used */
 	size_t among_n;     /* 0: all GPUs of the result */
 };

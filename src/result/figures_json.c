@@ -110,6 +110,8 @@ static json_t *row_to_json(const struct figure *r)
 	set_text(o, "nic", r->nic);
 	set_text(o, "peer", r->peer);
 	set_text(o, "memory", r->memory);
+	if (r->queues)
+		json_object_set_new(o, "queues", json_integer(r->queues));
 	if (r->among_n)
 		json_object_set_new(o, "gpus", among_to_json(r));
 	return o;
@@ -322,6 +324,7 @@ static void read_row(struct reader *r)
 	row->nic = text_or(nic, "");
 	row->peer = text_or(peer, "");
 	row->memory = text_or(memory, "");
+	row->queues = (unsigned)take_integer(r, "queues", 0, UINT_MAX);
 	read_among(r, row);
 	row->from = from ? from : figure_place(r->f, row, r->where, r->index);
 	if (figure_contradicts(row)) {

@@ -349,7 +349,8 @@ static void add_runs(struct rdma_session *s, struct rdma_pair *p)
 		     k++) {
 			p->runs = xrealloc(p->runs, p->run_n + 1, sizeof(*p->runs));
 			p->runs[p->run_n++] = (struct rdma_run){.way = (enum region_way)way,
-								.bytes = s->sizes[k]};
+								.bytes = s->sizes[k],
+								.queues = rdma_many_queues(s)};
 		}
 }
 

@@ -910,6 +910,7 @@ static void measure(struct client *c)
 	struct rdma_hosts *h = c->h;
 	double start = clock_s();
 
+	h->queues = rdma_many_queues(h->s);
 	rdma_log_open(&h->s->log);
 	hosts_pair_up(h);
 	hosts_keep(h);

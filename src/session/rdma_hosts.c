@@ -29,7 +29,7 @@ void hosts_reset(struct rdma_hosts *h)
 	free(h->pairs);
 	h->far = NULL;
 	h->pairs = NULL;
-	h->far_n = h->reach_rounds = h->kind_n = 0;
+	h->far_n = h->reach_rounds = h->kind_n = h->queues = 0;
 	rounds_done(&h->rounds);
 	h->rounds = (struct rounds){0};
 	figures_free(h->figures);
@@ -293,6 +293,7 @@ static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size
 		return;
 	row = add(h, p, way, rdma_metric(m), c->value.median);
 	row->bytes = rdma_is_latency(m) ? 0 : h->kinds[kind].bytes;
+	row->queues = rdma_is_latency(m) ? 0 : h->queues;
 	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
 	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
 	row->samples = (unsigned)c->value.n;

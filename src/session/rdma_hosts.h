@@ -61,6 +61,7 @@ struct rdma_hosts {
 	struct host_pair *pairs; /* own ports times far_n */
 	struct hosts_kind kinds[HOSTS_KINDS];
 	size_t kind_n;
+	unsigned queues;             /* queue pairs of a rate in each direction; 0: one */
 	struct rdma_worker *workers; /* one an own port */
 	size_t reach_rounds;
 	struct rounds rounds; /* of the rails */

@@ -151,6 +151,7 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 		.owner_limit_us = HOSTS_OWNER_US,
 	};
 	s->way = way;
+	l->h->queues = o.job.load.queues > 1 ? o.job.load.queues : 0;
 	memcpy(o.job.device, p->device, sizeof(o.job.device));
 	hosts_take_way(l->h, port, way, &o.job);
 	l->busy_s = 2 * (double)m->v[PEER_K_TIME] + (double)(bytes * places) / SLOWEST;

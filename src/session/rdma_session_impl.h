@@ -36,5 +36,11 @@ static inline unsigned rdma_place_of_gpu(const struct rdma_session *s, int gpu)
 const struct rdma_pair *rdma_nearest_gpu(const struct rdma_session *s, size_t port);
 /* To open that device in a worker. */
 void rdma_request_gpu(const struct rdma_session *s, int gpu, struct device_request *ret);
+/* Queue pairs of a figure: 0, where it is one. */
+static inline unsigned rdma_many_queues(const struct rdma_session *s)
+{
+	return s->o->queues > 1 ? (unsigned)s->o->queues : 0;
+}
+
 /* The endpoint of a port's NIC in the topology; PATHS_NOWHERE: none. */
 size_t rdma_endpoint(const struct rdma_session *s, size_t port);

@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHAIN 64 /* work requests that are posted with one call */
+#define CHAIN 64 /* work requests that are posted with one call, of small messages */
 #define POLL  32
-#define LARGE 8192 /* from this size on each message has its own completion */
+/* From this size on each message has its own completion, and its own call: a NIC in software works in the thread that calls. */
+#define LARGE 8192
 #define CLOCK_EACH                                                                                 \
 	65536 /* empty polls between two readings of the clock, in which a completion would be noticed late */
 #define BEAT_EACH 64 /* answers of the completion queue between two signs of life */
@@ -63,6 +64,11 @@ static bool is_told(const struct stream_work *w, uint64_t i)
 	return i + 1 == w->messages || (i + 1) % each == 0;
 }
 
+static uint64_t chain_of(const struct stream_work *w)
+{
+	return w->bytes > LARGE ? 1 : CHAIN;
+}
+
 /* Posts as many as there is room for, up to one chain; *ret_n is the number. */
 static int post_some(struct run *u, size_t s, uint64_t *ret_n)
 {
@@ -73,7 +79,7 @@ static int post_some(struct run *u, size_t s, uint64_t *ret_n)
 	uint64_t room = w->depth - (p->posted - p->done), left = w->messages - p->posted, n;
 
 	n = room < left ? room : left;
-	n = n < CHAIN ? n : CHAIN;
+	n = n < chain_of(w) ? n : chain_of(w);
 	*ret_n = n;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t message = p->posted + i;
@@ -96,7 +102,7 @@ static int post_all(struct run *u)
 
 		do
 			r = post_some(u, s, &n);
-		while (r == 0 && n == CHAIN);
+		while (r == 0 && n == chain_of(&u->works[s]));
 	}
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "fix/fix_impl.h"
 #include "fix/step_impl.h"
@@ -60,7 +61,6 @@ static int foresee(struct fix_host *h, const struct plan *p, struct step *s,
 /* What a step before it will write: the content, then a folder to which that of the file is moved aside meanwhile. */
 #define STAGE         JOURNAL_FOLDER "/foreseen.d"
 #define STAGED        STAGE "/file-%zu"
-#define STAGED_MAX    8
 #define WORDS_OF_FILE 8
 
 /*
@@ -81,16 +81,17 @@ struct before {
 };
 
 /* What it is made from: the files between this step and the one of the same target that undoing runs. */
-static size_t files_before(const struct before *b, const struct step *s,
-			   const struct step *ret[STAGED_MAX])
+static const struct step **files_before(struct arena *a, const struct before *b,
+					const struct step *s, size_t *ret_n)
 {
-	size_t n = 0;
+	const struct step **files = NULL;
 
-	for (size_t i = b->n; i-- > 0 && !step_same_target(&b->steps[i], s) && n < STAGED_MAX;)
+	*ret_n = 0;
+	for (size_t i = b->n; i-- > 0 && !step_same_target(&b->steps[i], s);)
 		if (b->steps[i].kind == STEP_FILE && strchr(b->steps[i].target, '/') &&
 		    b->steps[i].new.data)
-			ret[n++] = &b->steps[i];
-	return n;
+			*ARENA_PUSH(a, files, *ret_n) = &b->steps[i];
+	return files;
 }
 
 /* The length of the part of a path that is a folder already; 0: only the root is. */
@@ -145,13 +146,20 @@ static int stage(struct fix_host *h, const struct step *const *files, size_t n)
 	return r;
 }
 
+/* Also what a run that was killed has left. */
 static void unstage(struct fix_host *h)
 {
-	for (size_t i = 0; i < STAGED_MAX; i++) {
-		AUTO_FREE char *path = xprintf(STAGED, i);
+	char **names = NULL;
+	size_t n = 0;
+
+	if (host_list(h, STAGE, &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *path = xprintf(STAGE "/%s", names[i]);
 
 		host_remove(h, path);
 	}
+	source_free_names(names, n);
 	host_remove_folder(h, STAGE);
 }
 
@@ -159,16 +167,15 @@ static void unstage(struct fix_host *h)
 static int make_pretended(struct fix_host *h, struct arena *a, const struct before *b,
 			  const struct step *s, char **ret, size_t *ret_size)
 {
-	const struct step *files[STAGED_MAX];
-	const size_t n = files_before(b, s, files), own = ARRAY_LEN(own_mounts);
+	size_t n, word_n = ARRAY_LEN(own_mounts), program_n = 0;
+	const struct step *const *files = files_before(a, b, s, &n);
 	AUTO_STRBUF struct strbuf output = {0};
-	size_t word_n = own, program_n = 0;
 	const char **words;
 	int r = remove_foreseen(h);
 
 	while (s->argv[program_n])
 		program_n++;
-	words = arena_alloc(a, own + n * WORDS_OF_FILE + program_n + 1, sizeof(*words));
+	words = arena_alloc(a, word_n + n * WORDS_OF_FILE + program_n + 1, sizeof(*words));
 	memcpy(words, own_mounts, sizeof(own_mounts));
 	for (size_t i = n; i-- > 0;) /* the earlier step's first */
 		add_pretence(h, a, files[i], i, words, &word_n);

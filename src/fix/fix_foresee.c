@@ -254,6 +254,7 @@ int fix_foresee(const struct fix_run *run, struct plan *p)
 	if (r == 0)
 		r = foresee_steps(run, p, p->on_confirm, p->on_confirm_n, &lock);
 	journal_unlock(lock);
+	fix_foresee_room(run->host, p);
 	return r;
 }
 

@@ -26,6 +26,8 @@ int fix_check_later(const struct journal_entry *entries, size_t n, size_t at);
 int fix_check_mounted(struct fix_host *h, const struct plan *p);
 /* Adds the units that failed already to the plan's baseline, as far as systemd says. */
 void fix_note_failed_units(struct fix_host *h, struct plan *p);
+/* Adds a note to the plan for each file system that has no room for what its steps write, as far as that is known. */
+void fix_foresee_room(struct fix_host *h, struct plan *p);
 /* Of a plan with a trial: the lines that confirming it will lose were shown with the plan. */
 void fix_note_shown(struct plan *p);
 /* Undoes the steps of the trial alone, past errors; how many could not be undone. */

@@ -53,28 +53,48 @@ void fix_host_close(struct fix_host *h)
 
 /* ---- what failed ---- */
 
-int host_failed(int err, const char *doing, const char *shown)
+/* Of the file system of an absolute path. */
+static int find_room(const char *shown, struct host_room *ret)
 {
-	char mount[PATH_MAX];
-	struct statvfs free = {0};
+	struct statvfs st = {0};
 	bool boot;
 
+	host_mount_of(shown, ret->mount);
+	boot = strcmp(ret->mount, "/boot") == 0 || strstr(ret->mount, "efi");
+	ret->remove = boot ? "a kernel that is not needed any more, with the package manager"
+			   : "what is not needed there";
+	ret->free = ret->block = 0;
+	if (statvfs(ret->mount, &st) < 0)
+		return -errno;
+	ret->free = (uint64_t)st.f_bavail * st.f_frsize;
+	ret->block = st.f_frsize;
+	return 0;
+}
+
+int host_find_room(struct fix_host *h, const char *path, struct host_room *ret)
+{
+	AUTO_FREE char *shown = host_shown(h, path);
+	int r = find_room(shown, ret);
+
+	return r < 0 ? r : ret->block ? 0 : -ENOTSUP;
+}
+
+int host_failed(int err, const char *doing, const char *shown)
+{
+	struct host_room room;
+
 	if (err == EROFS && *shown == '/') {
-		host_mount_of(shown, mount);
+		host_mount_of(shown, room.mount);
 		return err_set(err, "%s %s: %s: `mount -o remount,rw %s` first", doing, shown,
-			       strerror(err), mount);
+			       strerror(err), room.mount);
 	}
 	/* Devices and programs are on no file system that could be full. */
 	if ((err != ENOSPC && err != EDQUOT) || *shown != '/')
 		return err_sys(err, "%s %s", doing, shown);
-	host_mount_of(shown, mount);
-	boot = strcmp(mount, "/boot") == 0 || strstr(mount, "efi");
-	statvfs(mount, &free);
+	find_room(shown, &room);
 	return err_set(err, "%s %s: %s %s (%llu KiB free): remove %s", doing, shown,
 		       err == EDQUOT ? "the disk quota is used up on" : "no space is left on",
-		       mount, (unsigned long long)free.f_bavail * free.f_frsize / 1024,
-		       boot ? "a kernel that is not needed any more, with the package manager"
-			    : "what is not needed there");
+		       room.mount, (unsigned long long)room.free / 1024, room.remove);
 }
 
 int host_point(struct fix_host *h, enum fix_point point, const char *shown)

@@ -2,8 +2,10 @@
 /* The host that is changed: files below a root, durable writes, programs; the only code that writes. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct stat;
@@ -97,6 +99,16 @@ int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n);
  * none is: what is written there would be hidden by it later, and what it holds is not seen.
  */
 int host_check_mounted(struct fix_host *h, const char *path);
+
+/* A file system, as far as writing to it goes. */
+struct host_room {
+	char mount[PATH_MAX];
+	uint64_t free, block; /* bytes */
+	const char *remove;   /* what to remove where room is missing */
+};
+
+/* Of the file system on which a path, or what is there of its way, lies. Negative: it does not say. */
+int host_find_room(struct fix_host *h, const char *path, struct host_room *ret);
 /* A folder without anything in it, as a file system that is not mounted leaves. */
 bool host_is_empty(struct fix_host *h, const char *path);
 

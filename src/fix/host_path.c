@@ -187,7 +187,7 @@ static int make_folder(struct walk *w, const char *name)
 	if (r < 0)
 		return r;
 	if (mkdirat(here(w), name, 0755) < 0 && errno != EEXIST)
-		return err_sys(errno, "make folder %s for %s", name, w->shown);
+		return host_failed(errno, "make the folder of", w->shown);
 	if (fchmodat(here(w), name, 0755, 0) < 0)
 		return err_sys(errno, "make folder %s for %s", name, w->shown);
 	return host_sync_folder(w->h, here(w), w->shown);

@@ -8,6 +8,7 @@
 #include "base/child.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "fix/fix_impl.h"
 #include "fix/grub_menu.h"
 #include "fix/journal_impl.h"
 
@@ -2927,6 +2928,24 @@ static void test_full_boot(void **state)
 	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), 1);
 }
 
+/* Before anything is written, of what is known to be written: the size, not the data, is looked at. */
+static void test_room_is_foreseen(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *huge = plan_new();
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	for (size_t i = 0; i < p->note_n; i++)
+		assert_null(strstr(p->notes[i], "KiB free"));
+	rig_grub(g, huge, "quiet", "iommu=pt");
+	huge->steps[1].new.size = (size_t)1 << 60;
+	fix_foresee_room(&g->host, huge);
+	assert_true(huge->note_n > 0);
+	assert_non_null(strstr(huge->notes[0], " KiB free, and this fix needs about "));
+	assert_non_null(strstr(huge->notes[0], "remove what is not needed there first"));
+}
+
 /* ---- what a program that makes a file again drops ---- */
 
 static void put_by_hand(struct rig *g, const char *lines)
@@ -3702,6 +3721,7 @@ int main(void)
 		TEST(test_programs_output_is_kept),
 		TEST(test_full_at_each_write),
 		TEST(test_full_boot),
+		TEST(test_room_is_foreseen),
 		TEST(test_block_is_taken_out),
 		TEST(test_rehearsal),
 		TEST(test_foreseen),

@@ -832,6 +832,29 @@ const struct rule rules_log[] = {
 			},
 	},
 	{
+		.id = "open-modules-card",
+		.title = "The open modules of this release drive the cards",
+		.why = "Early releases of the open modules (from 515 on) drive GeForce and workstation "
+		       "cards only if told to: the card stays without a driver, and has no P2P.",
+		.remedy =
+			"install a current release, or the proprietary modules; or set "
+			"NVreg_OpenRmEnableUnsupportedGpus=1 for nvidia in /etc/modprobe.d, and load the "
+			"modules again",
+		.reference = "README of driver 515, chapter 44 (Open Linux Kernel Modules); "
+			     "NVIDIA/open-gpu-kernel-modules#230",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"Open nvidia.ko is only ready for use on"},
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"the open modules refused a card that they do not support yet",
+			},
+	},
+	{
 		.id = "driver-start",
 		.title = "The driver could initialize every GPU",
 		.why = "A GPU that cannot be initialized has no P2P.",
@@ -849,6 +872,27 @@ const struct rule rules_log[] = {
 				.proof = PROOF_GPU_NOT_STARTED,
 				.confidence = CONFIDENCE_CERTAIN,
 				.sentence = "the driver could not initialize the GPU",
+			},
+	},
+	{
+		.id = "gpu-gone",
+		.title = "The driver found every GPU on the bus",
+		.why = "A GPU that does not answer when the driver starts is not listed by nvidia-smi, and "
+		       "there is no Xid about it.",
+		.remedy =
+			"reseat card, riser and power cables, try another slot, watch the temperature; "
+			"then switch the machine off and on",
+		.reference = "NVIDIA/open-gpu-kernel-modules; NVIDIA/NVSentinel#155",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"fallen off the bus and is not responding"},
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"a GPU did not answer the driver: it has fallen off the bus",
 			},
 	},
 	{

@@ -2,6 +2,7 @@
 /* Rules about what tests and benchmarks showed: `onehop test`, and files given with --observed. */
 #include "base/alloc.h"
 #include "base/rate.h"
+#include "base/text.h"
 #include "diagnose/rules.h"
 #include "diagnose/run_failure.h"
 #include "machine/observed.h"
@@ -642,7 +643,66 @@ static enum verdict probe_gdr_ends(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+static size_t count_without_gdr(struct rule_run *run)
+{
+	size_t n = 0;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		n += o->kind == OBSERVED_NCCL_GDR_OFF;
+	}
+	return n;
+}
+
+/* NCCL asks for the module's file, and for dma-buf of CUDA and the kernel: its line says that it found neither. */
+static enum verdict probe_gdr_off(struct rule_run *run)
+{
+	const struct fact_int module = run->m->peermem.loaded;
+	const size_t n = count_without_gdr(run);
+	struct finding *f;
+
+	if (!any_of_nccl(run) && !n)
+		return VERDICT_NA;
+	if (!n)
+		return nothing_reported(run, "whether NCCL uses GPUDirect RDMA");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
+			ABOUT
+			" uses no GPUDirect RDMA on %zu %s: it found neither a peer-memory module "
+			"that it knows nor dma-buf%s",
+			n, text_plural(n, "NIC", "NICs"),
+			fact_is(module, 1) ? ", though nvidia_peermem is loaded" : "");
+	if (fact_is(module, 1))
+		finding_remedy(
+			run, f,
+			"update NCCL to 2.23.4 or later, which looks for nvidia_peermem itself; "
+			"before that it looks only for /sys/kernel/mm/memory_peers/nv_mem/version, "
+			"which `ls /sys/kernel/mm/memory_peers` shows; in a container check that "
+			"/sys shows it too");
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_NCCL_GDR_OFF && f->evidence_n < LINES_SHOWN)
+			evidence_text(run, f, o->from, o->text);
+	}
+	return VERDICT_OK;
+}
+
 const struct rule rules_observed[] = {
+	{
+		.id = "observed-gdr-off",
+		.title = "NCCL uses GPUDirect RDMA on its NICs",
+		.why = "Without it all traffic between hosts is copied in host memory first: often half the "
+		       "rate, and load on the CPUs.",
+		.remedy =
+			"load the module: `modprobe nvidia-peermem` (rules peermem-*), or use dma-buf: open "
+			"modules, kernel 5.12 or later, NCCL 2.13 or later (rule dma-buf); GeForce cards "
+			"have neither (rule gdr-geforce)",
+		.reference =
+			"NVIDIA/nccl src/transport/net_ib.cc (ncclIbGdrSupport, ncclIbDmaBufSupport), "
+			"src/transport/net.cc; NVIDIA/nccl#1537",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.probe = probe_gdr_off,
+	},
 	{
 		.id = "observed-gdr-one-end",
 		.title = "Both ends of NCCL's connections between hosts use GPUDirect RDMA",

@@ -151,7 +151,9 @@ static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 	size_t unknown = count_unknown_models(m);
 	char name[128];
 
-	if (!m->gpu_n)
+	if (!m->gpu_n && m->text_part_n && !fact_is(m->pci_listed, 1))
+		add_part(b, "no GPU in the text");
+	else if (!m->gpu_n)
 		add_part(b, m->pci_n || fact_is(m->pci_listed, 1)
 				    ? "no NVIDIA GPU"
 				    : "PCI devices could not be listed");

@@ -17,6 +17,9 @@ struct bench_rdma_options {
 /* Whether it is a layout of perftest, and which. */
 bool perftest_layout(const struct common_options *o, enum perftest_release *ret);
 
+/* The exit code of a host that was not met: 1, or 2 where it was not tried: wrong usage, a signal, a listener that is busy. */
+enum exit_code bench_rdma_unmet(int r);
+
 /* These return the exit code. With the ports listed, at least one; `address`: of the other host, or where to listen; NULL: the default. */
 int bench_rdma_host(struct rdma_session *s, struct progress *progress,
 		    const struct common_options *o);

@@ -7,6 +7,10 @@
 #include "base/strbuf.h"
 #include "report/report_rdma_hosts.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 static enum exit_code judge(const struct rdma_hosts *h)
 {
 	struct hosts_counts n = rdma_hosts_count(h);
@@ -46,17 +50,33 @@ static int print_hosts(const struct rdma_hosts *h, const struct common_options *
 	return show_document(out, o, judge(h));
 }
 
+/* What another host gives to reach a place of this one; any of its addresses cannot be told by one. */
+static const char *place_for_others(const char *at, char buf[static PEER_PLACE_MAX + 8])
+{
+	bool any = strncmp(at, "0.0.0.0:", 8) == 0 || strncmp(at, "[::]:", 5) == 0;
+
+	snprintf(buf, PEER_PLACE_MAX + 8, "%s%s", any ? "ADDRESS" : "",
+		 any ? strrchr(at, ':') : at);
+	return buf;
+}
+
 static int listen_for_peers(struct rdma_hosts *h, const char *at, const struct common_options *o)
 {
 	int code = EXIT_OK;
+	char place[PEER_PLACE_MAX + 8];
 
 	if (rdma_hosts_listen(h, at) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	fail(EXIT_OK, "listening on %s; on the other host: onehop bench rdma %s", h->listens_at,
-	     h->listens_at);
+	     place_for_others(h->listens_at, place));
 	while (!h->s->stopped && rdma_hosts_serve(h))
 		code = print_hosts(h, o);
 	return code;
+}
+
+enum exit_code bench_rdma_unmet(int r)
+{
+	return r == -EINVAL || r == -EINTR || r == -EBUSY ? EXIT_REFUSED : EXIT_FINDING;
 }
 
 int bench_rdma_hosts(struct rdma_session *s, struct progress *progress,
@@ -69,8 +89,8 @@ int bench_rdma_hosts(struct rdma_session *s, struct progress *progress,
 	rdma_hosts_begin(&h, s);
 	if (s->o->listen)
 		r = listen_for_peers(&h, address ? address : "127.0.0.1", o);
-	else if (rdma_hosts_run(&h, address) < 0)
-		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else if ((r = rdma_hosts_run(&h, address)) < 0)
+		r = fail(bench_rdma_unmet(r), "%s", err_msg());
 	else
 		r = print_hosts(&h, o);
 	progress_end(progress);

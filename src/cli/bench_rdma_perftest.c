@@ -5,7 +5,11 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "rdma/perftest.h"
 #include "report/report_perftest.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static enum exit_code judge(const struct rdma_perftest *p)
 {
@@ -18,13 +22,18 @@ static enum exit_code judge(const struct rdma_perftest *p)
 static int print_table(const struct rdma_perftest *p, enum perftest_release layout)
 {
 	AUTO_STRBUF struct strbuf b = {0};
+	struct rdma_cell cell = p->cell;
 	const struct perftest_table t = {
 		.measure = p->measure,
 		.device = p->s->listing->ports[p->port].device,
 		.bytes =
 			rdma_is_latency(p->measure) ? p->job.load.latency_bytes : p->job.load.bytes,
-		.cell = &p->cell,
+		.cell = &cell,
 	};
+
+	/* perftest prints what was asked for; round trips have one value fewer. */
+	if (rdma_is_latency(p->measure))
+		cell.messages = p->job.load.trips;
 
 	if (p->cell.failure.step != RDMA_STEP_NONE || *p->ended)
 		fail(EXIT_FINDING, "%s", *p->ended ? p->ended : p->cell.failure.text);
@@ -46,12 +55,26 @@ static int print_run(const struct rdma_perftest *p, const struct common_options 
 	return show_document(out, o, judge(p));
 }
 
+/* How perftest's programs are given a place: "10.0.0.1", or "-p 18516 10.0.0.1". */
+static const char *place_for_perftest(const char *at, char buf[static 2 * PEER_PLACE_MAX])
+{
+	const char *port = strrchr(at, ':') + 1;
+	int n = (int)(port - at) - 1;
+	bool brackets = *at == '[', usual = strcmp(port, PERFTEST_TCP_PORT) == 0;
+
+	snprintf(buf, 2 * PEER_PLACE_MAX, "%s%s%s%.*s", usual ? "" : "-p ", usual ? "" : port,
+		 usual ? "" : " ", brackets ? n - 2 : n, brackets ? at + 1 : at);
+	return buf;
+}
+
 static int serve(struct rdma_perftest *p, const char *at, const struct common_options *o)
 {
+	char place[2 * PEER_PLACE_MAX];
+
 	if (rdma_perftest_listen(p, at) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
-	fail(EXIT_OK, "listening on %s; on the other host: %s ADDRESS", p->listens_at,
-	     rdma_perftest_tool(p->measure));
+	fail(EXIT_OK, "listening on %s; on the other host: %s %s", p->listens_at,
+	     rdma_perftest_tool(p->measure), place_for_perftest(p->listens_at, place));
 	return rdma_perftest_serve(p) ? print_run(p, o) : EXIT_REFUSED;
 }
 
@@ -66,8 +89,8 @@ int bench_rdma_perftest(struct rdma_session *s, struct progress *progress,
 		r = fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	else if (s->o->listen)
 		r = serve(&p, address ? address : "127.0.0.1", o);
-	else if (rdma_perftest_run(&p, address) < 0)
-		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else if ((r = rdma_perftest_run(&p, address)) < 0)
+		r = fail(bench_rdma_unmet(r), "%s", err_msg());
 	else
 		r = print_run(&p, o);
 	progress_end(progress);

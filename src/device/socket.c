@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int socket_split_address(const char *text, char host[NI_MAXHOST], char port[NI_MAXSERV])
@@ -23,6 +24,9 @@ int socket_split_address(const char *text, char host[NI_MAXHOST], char port[NI_M
 		return err_set(EINVAL, "'%s' is not host:port or [IPv6]:port", text);
 	snprintf(host, NI_MAXHOST, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
 	snprintf(port, NI_MAXSERV, "%s", colon + 1);
+	/* getaddrinfo would take it modulo 65536. */
+	if (strspn(port, "0123456789") == strlen(port) && strtoul(port, NULL, 10) > UINT16_MAX)
+		return err_set(EINVAL, "'%s': a port is at most 65535", text);
 	return 0;
 }
 

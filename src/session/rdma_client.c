@@ -422,7 +422,7 @@ static int take_line(struct client *c, const struct peer_message *m)
 		return 0;
 	case PEER_BYE:
 	case PEER_REFUSED:
-		return err_set(ECONNRESET, "%s: %s", c->h->peer.address, m->text);
+		return err_set(ECONNRESET, "%s says: %s", c->h->peer.address, m->text);
 	default:
 		return err_set(EPROTO, "%s sent a line that is not an answer", c->h->peer.address);
 	}
@@ -931,19 +931,39 @@ static void measure(struct client *c)
 	h->run_s = clock_s() - start;
 }
 
+static int call(struct client *c, const char *to)
+{
+	struct rdma_hosts *h = c->h;
+	int r = peer_connect(to, &peer_onehop, CONNECT_US, &h->peer);
+
+	if (r < 0)
+		return r;
+	snprintf(h->peer_address, sizeof(h->peer_address), "%s", h->peer.address);
+	return greet(c);
+}
+
+/* Until a signal comes, or that long. */
+static void pause_for(const struct rdma_hosts *h, int ms)
+{
+	struct pollfd stop = {h->s->devices.stop_fd, POLLIN, 0};
+
+	poll(&stop, 1, ms);
+}
+
 int rdma_hosts_run(struct rdma_hosts *h, const char *to)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
-	int r = peer_connect(to, &peer_onehop, CONNECT_US, &h->peer);
+	/* Who only knocks, as scanners of ports do, keeps the listener busy for as long as a hello may take. */
+	double until = clock_s() + HELLO_LIMIT_S + 1;
+	int r;
 
 	c->h = h;
-	if (r == 0) {
-		snprintf(h->peer_address, sizeof(h->peer_address), "%s", h->peer.address);
-		r = greet(c);
+	while ((r = call(c, to)) == -EBUSY && clock_s() < until) {
+		peer_close(&h->peer);
+		pause_for(h, 300);
 	}
-	if (r == 0) {
+	if (r == 0)
 		measure(c);
-	}
 	peer_close(&h->peer);
 	free(c);
 	return r;

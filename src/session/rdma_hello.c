@@ -82,8 +82,8 @@ void hello_send(struct rdma_hosts *h)
 static int take_first(struct rdma_hosts *h, const struct peer_message *m)
 {
 	if (m->word == PEER_BUSY || m->word == PEER_REFUSED)
-		return err_set(m->word == PEER_BUSY ? EBUSY : EPROTO, "%s: %s", h->peer.address,
-			       m->text);
+		return err_set(m->word == PEER_BUSY ? EBUSY : EPROTO, "%s says: %s",
+			       h->peer.address, m->text);
 	if (m->word != PEER_HELLO)
 		return err_set(EPROTO, "%s does not begin with a hello", h->peer.address);
 	if (m->v[PEER_K_VERSION] != PEER_VERSION)

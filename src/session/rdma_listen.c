@@ -434,10 +434,10 @@ static void let_in(struct listen *l, double now)
 	char why[PEER_TEXT_MAX];
 
 	if (h->peer.fd >= 0) {
-		snprintf(
-			why, sizeof(why),
-			"this host already measures with %s, for %.0f s now; it serves one peer at a time",
-			h->peer.address, now - l->since_s);
+		snprintf(why, sizeof(why),
+			 "this host %s %s, for %.0f s now; it serves one peer at a time",
+			 l->ready ? "already measures with" : "is already connected with",
+			 h->peer.address, now - l->since_s);
 		turn_away(l, why);
 		return;
 	}

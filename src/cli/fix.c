@@ -46,7 +46,7 @@ static const struct option fix_table[] = {
 /* clang-format on */
 
 /* The plan was made before the trial boot. */
-#define KEEPS_TRIAL ": it keeps the kernel parameters that this boot tries"
+#define KEEPS_TRIAL ": it keeps the kernel parameters of the trial as they were planned"
 
 static const struct option_rule fix_rules[] = {
 	{"confirm", .not_with = "apply dry-run trial no-trial now kept iommu observed root from",

@@ -83,9 +83,10 @@ static int nothing_to_apply(const struct job *p)
 	report_root_would_judge(&r, &unseen);
 	if (!unseen.len || geteuid() == 0)
 		return show(p);
-	return fail(EXIT_REFUSED,
-		    "--apply needs root; nothing was changed. Not judged without root: %s",
-		    unseen.text);
+	return fail(
+		EXIT_REFUSED,
+		"--apply needs root (use sudo); nothing was changed. Not judged without root: %s",
+		unseen.text);
 }
 
 static int refuse(const struct job *p, const char *sentence)
@@ -147,7 +148,8 @@ static int apply(struct job *p)
 	if (!first)
 		return nothing_to_apply(p);
 	if (!change_session_may_write(s))
-		return fail(EXIT_REFUSED, "--apply needs root; nothing was changed (step 1: %s)",
+		return fail(EXIT_REFUSED,
+			    "--apply needs root (use sudo); nothing was changed (step 1: %s)",
 			    first->what);
 	r = show_first(p);
 	if (r == 0)

@@ -116,7 +116,8 @@ static int undo_or_say(struct fix_context *s, unsigned number, const void *optio
 	int r;
 
 	if (!o->dry_run && !change_session_may_write(c))
-		return fail(EXIT_REFUSED, "undo needs root. Nothing was changed.");
+		return fail(EXIT_REFUSED,
+			    "undo needs root (run: sudo onehop undo). Nothing was changed.");
 	if (change_session_read_journal(&s->session) < 0)
 		return fail(EXIT_REFUSED, "%s", c->journal_unread);
 	if (o->forget)

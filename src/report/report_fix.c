@@ -86,7 +86,7 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	if (e->trial == TRIAL_OVER)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"The trial boot of fix %u of %s was not confirmed: the machine starts without its kernel parameters. To undo the rest of that fix: onehop undo %u. onehop fix --apply does this first.",
+			"The trial boot of fix %u of %s was not confirmed: the machine starts without its kernel parameters. To undo the rest of that fix: onehop undo %u. onehop fix --apply does this first, and then plans again: what follows is for the system as it is now.",
 			e->number, e->date, e->number);
 	else if (is_stuck(e))
 		document_paragraph(
@@ -96,7 +96,7 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Fix %u of %s is not finished (%s). Unless another onehop is running, it was interrupted. To undo it: onehop undo %u%s. onehop fix --apply does this first.",
+			"Fix %u of %s is not finished (%s). Unless another onehop is running, it was interrupted. To undo it: onehop undo %u%s. onehop fix --apply does this first, and then plans again: what follows is for the system as it is now.",
 			e->number, e->date, fix_state_word(e->state), e->number, root);
 	document_blank(out);
 }
@@ -947,7 +947,8 @@ void report_undo_plan(struct document *out, const struct fix_outcome *o, bool ve
 		const struct step *s = &e->plan->steps[i];
 		AUTO_STRBUF struct strbuf b = {0};
 
-		if (!step_undoes(s))
+		/* Confirming a trial has ended what was for it alone. */
+		if (!step_undoes(s) || (s->trial && e->marks[i] == MARK_UNDONE))
 			continue;
 		step_undo_words(s, &b);
 		if (o->look[i] == STEP_IS_OTHER && s->kind == STEP_GENERATED)

@@ -185,7 +185,10 @@ static void add_step(struct document *out, const struct history_report *r, size_
 	strbuf_printf(&title, "%s%s", step_does(s) ? "" : "when undone: ", s->what);
 	document_blank(out);
 	add_step_title(out, i + 1, strbuf_str(&title));
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "State:", "%s", step_mark_word(e->marks[i]));
+	/* That its turn is still to come is in the title. */
+	if (step_does(s) || (e->marks[i] != MARK_DONE && e->marks[i] != MARK_NONE))
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "State:", "%s",
+			      step_mark_word(e->marks[i]));
 	if (e->errors[i])
 		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Error:", "%s", e->errors[i]);
 	if (s->rules.n) {

@@ -247,8 +247,16 @@ static enum verdict probe_chipset_slot(struct rule_run *run)
 
 /* ---- BAR1 ---- */
 
-/* Why a card's BAR1 does not cover its memory; one row of rules each. */
-enum bar1_cause { BAR1_FINE, BAR1_UNKNOWN, BAR1_VBIOS, BAR1_FIRMWARE, BAR1_WINDOW, BAR1_OTHER };
+/* Why a card's BAR1 does not cover its memory; one row of rules each. Of BAR1_UNUSED the size does not matter. */
+enum bar1_cause {
+	BAR1_UNUSED,
+	BAR1_FINE,
+	BAR1_UNKNOWN,
+	BAR1_VBIOS,
+	BAR1_FIRMWARE,
+	BAR1_WINDOW,
+	BAR1_OTHER
+};
 
 struct bar1 {
 	const struct gpu *gpu;
@@ -867,7 +875,7 @@ static enum verdict bar1_verdict(struct rule_run *run, const struct bar1 *all,
 	FOR_EACH_GPU (g, run) {
 		const char *open = bar1_open(&all[g->index], cause);
 
-		any |= fact_is(card_needs_bar1(g), 1);
+		any |= all[g->index].cause != BAR1_UNUSED;
 		if (open && !run->found)
 			return rule_unknown(run, open,
 					    all[g->index].cause == BAR1_UNKNOWN
@@ -915,9 +923,22 @@ static void report_bar1_info(struct rule_run *run)
 	}
 }
 
+/* Of a single GPU no other row judges what is unknown: they are about pairs. */
+static enum verdict judge_single(struct rule_run *run, enum verdict v)
+{
+	struct bar1 b;
+
+	if (v != VERDICT_OK || run->m->gpu_n != 1)
+		return v;
+	b = judge_bar1(run, &run->m->gpus[0]);
+	return b.cause == BAR1_UNKNOWN
+		       ? rule_unknown(run, b.why, "whether BAR1 of GPU0 is large enough")
+		       : v;
+}
+
 static enum verdict probe_bar1_small(struct rule_run *run)
 {
-	enum verdict v = probe_bar1(run);
+	enum verdict v = judge_single(run, probe_bar1(run));
 
 	report_bar1_info(run);
 	return rule_verdict(run, v);

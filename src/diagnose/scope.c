@@ -167,7 +167,8 @@ enum verdict rule_judge(struct rule_run *run)
 	}
 	if (judge_fact(run) == VERDICT_UNKNOWN)
 		return VERDICT_UNKNOWN;
-	return t.na && !t.ok ? VERDICT_NA : VERDICT_OK;
+	/* There may be nothing of what the rule is about. */
+	return t.ok ? VERDICT_OK : VERDICT_NA;
 }
 
 /* ---- what a finding is about ---- */

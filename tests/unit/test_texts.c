@@ -1260,6 +1260,35 @@ static void p2p_reads_alone(void **state)
 	release(d, t, m);
 }
 
+/* What is not there is not fine; a BAR1 of unknown use is not large enough. */
+static void rules_about_nothing(void **state)
+{
+	static const struct {
+		const char *text, *rule;
+		enum verdict verdict;
+	} rows[] = {
+		{"00:01.0 PCI bridge: Intel Corporation Device 1901 (rev 05)\n", "link-width",
+		 VERDICT_NA},
+		{"00:01.0 PCI bridge: Intel Corporation Device 1901 (rev 05)\n", "link-speed",
+		 VERDICT_NA},
+		{"01:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)\n"
+		 "\tCapabilities: [bb0 v1] Physical Resizable BAR\n"
+		 "\t\tBAR 1: current size: 256MB, supported: 64MB 128MB 256MB\n",
+		 "bar1-small", VERDICT_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+
+		if (verdict_of(d, rows[i].rule) != rows[i].verdict)
+			fail_msg("%s: %d", rows[i].rule, (int)verdict_of(d, rows[i].rule));
+		release(d, t, m);
+	}
+}
+
 /* Rules on settings need the whole environment to be ok, and rules on PCI a GPU's bridges. */
 static void rules_without_facts(void **state)
 {
@@ -2049,6 +2078,7 @@ int main(void)
 		cmocka_unit_test(lost_gpu_and_table),
 		cmocka_unit_test(tables_of_some_gpus),
 		cmocka_unit_test(p2p_reads_alone),
+		cmocka_unit_test(rules_about_nothing),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(nics_of_a_matrix),

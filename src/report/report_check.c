@@ -419,6 +419,8 @@ static void add_findings(struct document *out, const struct diagnosis *d, bool v
 {
 	const struct finding **left AUTO_FREE = xcalloc(d->finding_n + 1, sizeof(*left));
 	struct strbuf notes AUTO_STRBUF = {0};
+	/* The only answer to a text is not hidden. */
+	const bool lone = d->finding_n == 1 && d->topology->machine->text_part_n;
 	size_t note_n = 0;
 
 	for (size_t i = 0; i < d->finding_n; i++)
@@ -427,13 +429,13 @@ static void add_findings(struct document *out, const struct diagnosis *d, bool v
 		struct group g = take_group(&left[i], d->finding_n - i);
 
 		i += g.n;
-		if (verbose || g.items[0]->severity > SEVERITY_INFO)
+		if (verbose || lone || g.items[0]->severity > SEVERITY_INFO)
 			add_group(out, g, verbose);
 		else
 			strbuf_printf(&notes, "%s%s", note_n++ ? ", " : "", g.items[0]->rule->id);
 	}
 	add_notes_line(out, strbuf_str(&notes), note_n);
-	if (!verbose)
+	if (!verbose && !lone)
 		add_folded_notes(out, d);
 }
 

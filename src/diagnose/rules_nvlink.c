@@ -281,12 +281,35 @@ static void report_no_switch(struct rule_run *run, const struct observed *o)
 	evidence_text(run, f, o->from, o->text);
 }
 
+static void report_switch(struct rule_run *run, const struct observed *o, bool fatal)
+{
+	struct finding *f = finding_add(
+		run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "fabric manager"),
+		"the " ABOUT " saw an NVSwitch report %s",
+		fatal ? "a fatal error: the jobs that use it end, and its NVLinks stay unusable"
+		      : "an error from which it recovers");
+
+	if (!fatal)
+		f->severity = SEVERITY_WARNING;
+	finding_remedy(
+		run, f,
+		"look the number up among the SXids of NVIDIA's Fabric Manager User Guide, and check "
+		"`nvidia-smi nvlink -e`%s",
+		fatal ? "; stop all jobs and reset GPUs and NVSwitches (`nvidia-smi -r`), or reboot"
+		      : "");
+	evidence_text(run, f, o->from, o->text);
+}
+
 static void heard_fabric(struct rule_run *run)
 {
+	const struct observed *fatal = message_heard(run, MESSAGE_SWITCH_FATAL);
+	const struct observed *error = message_heard(run, MESSAGE_SWITCH_ERROR);
 	const struct observed *none = message_heard(run, MESSAGE_NO_NVSWITCH);
 	const struct observed *failed = message_heard(run, MESSAGE_FABRIC_FAILED);
 	const struct observed *multicast = failed_multicast(run);
 
+	if (fatal || error)
+		report_switch(run, fatal ? fatal : error, fatal != NULL);
 	if (multicast)
 		report_multicast(run, multicast);
 	if (none && !machine_has_nvswitch(run->m))

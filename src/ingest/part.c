@@ -109,7 +109,7 @@ static const struct part_kind part_kinds[] = {
 		 "how NCCL connected the GPUs, and why; its settings and warnings, as with --observed"},
 	{"fabric manager", fabric_match, NULL, PART_STATES, .observe = fabric_observe,
 	 .gives =
-		 "that it did not start, or found no NVSwitch; from its log, the journal or systemctl status"},
+		 "that it did not start, found no NVSwitch, or saw one fail; from its log, the journal or systemctl status"},
 	{"error of a run", run_error_match, NULL, PART_LOG,
 	 .gives = "errors of PyTorch, NCCL, CUDA and MPI that ended a run"},
 	{0},

@@ -119,7 +119,19 @@ static const struct mark fabric_marks[] = {
 	{{"Failed to start", "abric manager"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "nvidia-fabricmanager"}, MESSAGE_FABRIC_FAILED},
 	{{"Active: failed"}, MESSAGE_FABRIC_FAILED},
+	{{"Job for nvidia-fabricmanager", " failed because"}, MESSAGE_FABRIC_FAILED},
+	{{"detected NVSwitch fatal error"}, MESSAGE_SWITCH_FATAL},
+	{{"detected NVSwitch non-fatal error"}, MESSAGE_SWITCH_ERROR},
 };
+
+/* "[Feb 27 2025 15:10:02] [ERROR] [tid 12727] ..." of its own log, and lines that go on. */
+static bool is_of_fabric_log(const struct text_line *l)
+{
+	const char *s = line_text(l);
+
+	return (*s == '[' && strstr(s, "] [tid ")) ||
+	       text_starts_with(s, "Message payload details");
+}
 
 static bool is_fabric(const struct text_line *l)
 {
@@ -127,6 +139,8 @@ static bool is_fabric(const struct text_line *l)
 					    "NVIDIA fabric manager", "NVIDIA Fabric Manager",
 					    "fabric manager NVIDIA GPU driver interface"};
 
+	if (is_of_fabric_log(l))
+		return true;
 	if (!strstr(l->text, "abric")) /* as nearly every line */
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)

@@ -32,6 +32,8 @@ enum tool_message {
 	MESSAGE_MODULE_MISFIT,     /* ... because it is built for another kernel or module */
 	MESSAGE_NO_NVSWITCH,       /* the fabric manager found no NVSwitch */
 	MESSAGE_FABRIC_FAILED,     /* it did not start */
+	MESSAGE_SWITCH_FATAL,      /* the fabric manager saw an NVSwitch fail */
+	MESSAGE_SWITCH_ERROR,      /* ... report an error that it recovers from */
 	MESSAGE_NVLINK_DOWN,       /* a health check found a link down */
 	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
 	MESSAGE_CHOSEN_GPUS,       /* a container is given some GPUs */

@@ -1824,6 +1824,17 @@ static const struct {
 	{LIST "systemd[1]: nvidia-fabricmanager.service: Failed to start nvidia-fabricmanager.\n",
 	 "nvswitch-fabric", SEVERITY_ERROR},
 	{"$ systemctl status nvidia-fabricmanager\n", NULL, 0},
+	{LIST "Job for nvidia-fabricmanager.service failed because the control process exited with "
+	      "error code.\n",
+	 "nvswitch-fabric", SEVERITY_ERROR},
+	{LIST
+	 "[Feb 27 2025 15:10:01] [INFO] [tid 1808] multicast group 0 is freed.\n"
+	 "[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on "
+	 "fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61\n",
+	 "nvswitch-fabric", SEVERITY_WARNING},
+	{LIST
+	 "[Feb 27 2025 15:10:02] [ERROR] [tid 1] detected NVSwitch fatal error 20034 on fid 0\n",
+	 "nvswitch-fabric", SEVERITY_ERROR},
 	{"GPU 0: NVIDIA A100 80GB PCIe\n"
 	 "+---------------------------+\n"
 	 "| Health Monitor Report     |\n"

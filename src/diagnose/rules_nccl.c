@@ -157,6 +157,15 @@ static struct refused refused_by_level(struct rule_run *run, enum chain_reason r
 	return r;
 }
 
+/* Whether a setting keeps NCCL from a level that it has by itself. */
+static bool default_suffices(const struct rule_run *run, enum nccl_path needed)
+{
+	bool sure = false;
+
+	return machine_setting(run->m, "NCCL_P2P_LEVEL") &&
+	       nccl_p2p_default(run->m, &sure) >= needed && sure;
+}
+
 static void finish_level(struct rule_run *run, struct finding *f, const struct refused *r)
 {
 	const struct setting *set = machine_setting(run->m, "NCCL_P2P_LEVEL");
@@ -172,8 +181,14 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 			run, f, NULL, "some of these pairs cross sockets or NUMA nodes",
 			"measure with and without it: copies through the host can be as fast when "
 			"all GPUs communicate");
-	finding_remedy(run, f, "set NCCL_P2P_LEVEL=%s%s", nccl_path_word(r->farthest),
-		       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it" : "");
+	if (default_suffices(run, r->farthest))
+		finding_remedy(run, f,
+			       "unset NCCL_P2P_LEVEL: NCCL then uses P2P up to %s by itself",
+			       nccl_path_word(r->farthest));
+	else
+		finding_remedy(run, f, "set NCCL_P2P_LEVEL=%s%s", nccl_path_word(r->farthest),
+			       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it"
+							    : "");
 	if (r->doubt) {
 		char why[512];
 
@@ -189,7 +204,7 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 /* Not before the data was seen to arrive right. */
 static void ask_for_level(struct rule_run *run, struct finding *f, const struct refused *r)
 {
-	if (!r->doubt)
+	if (!r->doubt && !default_suffices(run, r->farthest))
 		finding_sets(run, f, "NCCL_P2P_LEVEL", nccl_path_word(r->farthest));
 }
 
@@ -463,6 +478,10 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 			set->value);
 	else if (level == NCCL_PATH_N)
 		return;
+	else if (default_suffices(run, level))
+		propose_by_hand(run, out, subject_text(run, subject_setting(run, set)),
+				"unset NCCL_P2P_LEVEL there: NCCL then uses P2P up to %s by itself",
+				nccl_path_word(level));
 	else if (set)
 		propose_by_hand(run, out, subject_text(run, subject_setting(run, set)),
 				"set NCCL_P2P_LEVEL=%s there instead of %s", nccl_path_word(level),

@@ -72,7 +72,7 @@ static enum nccl_path default_since_2_23(int64_t vendor, size_t gpu_n)
 	return vendor == CPU_AMD && gpu_n <= 2 ? NCCL_PATH_SYS : NCCL_PATH_PXB;
 }
 
-static enum nccl_path default_level(const struct machine *m, bool *ret_sure)
+enum nccl_path nccl_p2p_default(const struct machine *m, bool *ret_sure)
 {
 	int64_t vendor = fact_or(m->cpu.vendor, CPU_OTHER);
 	bool vendor_known = fact_known(m->cpu.vendor), today;
@@ -92,7 +92,7 @@ enum nccl_path nccl_p2p_level(const struct machine *m, bool *ret_sure)
 	*ret_sure = true;
 	if (nccl_p2p_disabled(m))
 		return NCCL_PATH_LOC;
-	return level >= 0 ? (enum nccl_path)level : default_level(m, ret_sure);
+	return level >= 0 ? (enum nccl_path)level : nccl_p2p_default(m, ret_sure);
 }
 
 enum nccl_path nccl_gdr_level(const struct machine *m)

@@ -330,6 +330,8 @@ enum nccl_path nccl_path_of(const struct path *p); /* NCCL_PATH_N: unknown */
  * differ.
  */
 enum nccl_path nccl_p2p_level(const struct machine *m, bool *ret_sure);
+/* Without NCCL_P2P_LEVEL. */
+enum nccl_path nccl_p2p_default(const struct machine *m, bool *ret_sure);
 bool nccl_p2p_disabled(const struct machine *m); /* by NCCL_P2P_DISABLE */
 /* The same for GPUDirect RDMA between GPU and NIC: NCCL_NET_GDR_LEVEL, else PXB. */
 enum nccl_path nccl_gdr_level(const struct machine *m);

@@ -49,8 +49,8 @@ struct script {
 	 * The first word of the current command, as long as it determines the meaning of the next
 	 * ones.
 	 */
-	enum command { COMMAND_OTHER, COMMAND_UNSET, COMMAND_SETENV } command;
-	bool first; /* the next word is the first of its command */
+	enum command { COMMAND_OTHER, COMMAND_UNSET, COMMAND_SETENV, COMMAND_QUIET } command;
+	bool first; /* the next word is the first of its command, or only assignments came before it */
 	const char *setenv_name;
 	struct heredoc heredocs[HEREDOCS_MAX]; /* of this line, in their order */
 	size_t heredoc_n;
@@ -160,6 +160,13 @@ static void take_setenv(struct script *s, const char *text)
 
 static enum command command_of(const char *text)
 {
+	/* Commands that set nothing, whatever their arguments look like. */
+	static const char *const quiet[] = {":",      "[",    "[[",    "test",  "echo", "printf",
+					    "logger", "grep", "egrep", "fgrep", "sed",  "awk"};
+
+	for (size_t i = 0; i < ARRAY_LEN(quiet); i++)
+		if (strcmp(text, quiet[i]) == 0)
+			return COMMAND_QUIET;
 	return strcmp(text, "unset") == 0    ? COMMAND_UNSET
 	       : strcmp(text, "setenv") == 0 ? COMMAND_SETENV
 					     : COMMAND_OTHER;
@@ -168,6 +175,7 @@ static enum command command_of(const char *text)
 static void take_word(struct script *s)
 {
 	const char *text = strbuf_str(&s->word.text);
+	bool assigns = s->word.equals != SIZE_MAX;
 
 	if (s->first) {
 		s->command = command_of(text);
@@ -177,11 +185,13 @@ static void take_word(struct script *s)
 	} else if (s->command == COMMAND_SETENV) {
 		take_setenv(s, text);
 	}
-	if (s->word.equals != SIZE_MAX && *text == '-')
-		take_option(s, text, s->word.expands);
-	else if (s->word.equals != SIZE_MAX)
-		assign(s, text, s->word.text.len, s->word.expands);
-	s->first = false;
+	if (assigns && s->command != COMMAND_QUIET) {
+		if (*text == '-')
+			take_option(s, text, s->word.expands);
+		else
+			assign(s, text, s->word.text.len, s->word.expands);
+	}
+	s->first = s->first && assigns;
 }
 
 static void end_word(struct script *s)

@@ -80,6 +80,9 @@ static void quotes(void **state)
 	expect("A=1\\\n2 \\\nB=3\n", "A=12@1 B=3@3 ");
 	expect("echo 'A=1' \"B=2\"", ""); /* words that are quoted whole set nothing */
 	expect("echo don't; A=1\n", "A=1@1 ");
+	/* Nor do words of commands that set nothing. */
+	expect("echo export A=1; printf '%s' A=2\n[ A=3 ] && test A=4 | grep B=5\n", "");
+	expect("A=1 echo B=2; C=3 ./job D=4\n", "A=1@1 C=3@1 D=4@1 ");
 	expect("A=$( B=2", "A=?@1 B=2@1 ");
 }
 

@@ -143,8 +143,13 @@ static void add_settings(struct document *out, const struct diagnosis *d, const 
 		document_heading(out, "Settings to change");
 	for (size_t i = 0; i < a->setting_n; i++)
 		add_setting(out, a->settings[i], verbose);
-	if (!a->setting_n && (m->nccl.setting_n || m->setting_n))
-		document_paragraph(out, STYLE_PLAIN, 0, "No setting is known to be wrong.");
+	if (!a->setting_n)
+		document_paragraph(
+			out, STYLE_PLAIN, 0, "%s.",
+			m->nccl.setting_n || m->setting_n ? "No setting is known to be wrong"
+			: fact_known(m->environment)
+				? "No variable of these libraries is set"
+				: "Which variables are set is unknown: the environment was not recorded");
 	add_unread(out, unread);
 }
 

@@ -229,8 +229,21 @@ static void advise_transactional(const struct advice *a)
 	strbuf_puts(a->out, "; then `sdbootutil update-all-entries`, and reboot");
 }
 
+/* Another loader of such entries, or one that does not say who it is. */
+static bool has_entries_alone(const struct line_host *h)
+{
+	return fact_is(h->b->entries_folder, 1) && !has_program(h, BOOT_GRUB_MKCONFIG) &&
+	       !has_program(h, BOOT_GRUB2_MKCONFIG);
+}
+
 static void advise_unknown(const struct advice *a)
 {
+	if (has_entries_alone(a->h)) {
+		strbuf_puts(a->out,
+			    "the boot loader is unknown; if it starts what is in loader/entries, ");
+		advise_entries(a);
+		return;
+	}
 	strbuf_puts(a->out, "the boot loader is unknown: add ");
 	put_words(a, "", true);
 	strbuf_puts(a->out, needs_quotes(a) ? " (with these quotes where a script is read)" : "");

@@ -78,6 +78,9 @@ static const struct row {
 	 "a=1 b\"`, then `transactional-update grub.cfg`, and"},
 	{LOADER "[etc]\nos-release = ID=opensuse-aeon\n", KEEPER_TRANSACTIONAL,
 	 KEEPER_TRANSACTIONAL, "a=1 b; then `sdbootutil update-all-entries`, and reboot"},
+	{"[proc]\ncmdline = ro\n[efi/loader]\nentries -> ! EINVAL\n", KEEPER_UNKNOWN,
+	 KEEPER_ENTRIES,
+	 "the boot loader is unknown; if it starts what is in loader/entries, add to the options line"},
 	{"[proc]\ncmdline = BOOT_IMAGE=vmlinuz ro\n", KEEPER_UNKNOWN, KEEPER_UNKNOWN,
 	 "the boot loader is unknown: add a=1 b to the kernel command line in its configuration; "
 	 "with GRUB, as the last line of /etc/default/grub: `"},

@@ -89,11 +89,24 @@ bool perftest_layout(const struct common_options *o, enum perftest_release *ret)
 	return *ret == PERFTEST_6_06 || format_is(o, FORMAT_PERFTEST);
 }
 
+/* Latencies have a size of their own, which a person who asks for another should not take for theirs. */
+static int check_sizes(const struct rdma_session *s, const struct bench_rdma_options *o)
+{
+	bool rates = s->measures & (1 << RDMA_WRITE | 1 << RDMA_READ | 1 << RDMA_BOTH);
+
+	if (rates || o->as || o->request.listen || !(o->request.size || o->request.sweep))
+		return 0;
+	return err_set(EINVAL, "%s is for rates: latencies are of %d bytes",
+		       o->request.sweep ? "--sweep" : "--size", RDMA_LATENCY_BYTES);
+}
+
 static int run_what(struct rdma_session *s, struct progress *progress,
 		    const struct bench_rdma_options *o, const char *address)
 {
-	int r = rdma_session_look(s);
+	int r = check_sizes(s, o);
 
+	if (r == 0)
+		r = rdma_session_look(s);
 	if (r < 0)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	if (!s->listing->n)

@@ -388,7 +388,7 @@ int nccl_tests_parse(const char *text, size_t size, const char *file, struct fig
 	if (r == 0)
 		add_wrong_line(p.f, lines, n);
 	if (r == 0 && !p.f->row_n)
-		r = err_set(EINVAL, "%s: output of nccl-tests without any result", file);
+		r = err_set(ENODATA, "%s: output of nccl-tests without any result", file);
 	if (r < 0)
 		figures_free(p.f);
 	else

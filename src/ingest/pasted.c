@@ -158,12 +158,16 @@ static void read_figures_of(struct pasted *t, struct page *page, const struct pa
 {
 	AUTO_STRBUF struct strbuf text = {0};
 	struct figures *f;
+	int r;
 
 	add_lines(&text, page, is_figures, kind);
 	/* The heading of a test that was cut before its first result: nothing is unreadable. */
 	if (!figures_recognise(text.text, text.len))
 		return;
-	if (figures_parse_each(text.text, text.len, page->name, &f) < 0)
+	r = figures_parse_each(text.text, text.len, page->name, &f);
+	if (r == -ENODATA) /* a run that hung or failed before its first result */
+		return;
+	if (r < 0)
 		texts_add(t->arena, &page->figures_troubles, err_msg());
 	else
 		*ARENA_PUSH(t->arena, page->figures, page->figures_n) = f;

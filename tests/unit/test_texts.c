@@ -1736,6 +1736,22 @@ static void access_lines_of_simple_p2p(void **state)
 	machine_free(m);
 }
 
+/* A run of nccl-tests that hangs prints its heading, and no more. */
+static void run_without_results(void **state)
+{
+	struct machine *m = machine_of_one(
+		"GPU 0: NVIDIA GeForce RTX 3090\nGPU 1: NVIDIA GeForce RTX 3090\n"
+		"# nThread 1 nGpus 2 minBytes 8 maxBytes 16777216 step: 2(factor) warmup iters: 5\n"
+		"#\n"
+		"# Using devices\n"
+		"#       size         count      type   redop    root     time   algbw   busbw #wrong\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
 /* A paste that ends before the first result: nothing is known, and nothing is unreadable. */
 static void access_lines_cut(void **state)
 {
@@ -2104,6 +2120,7 @@ int main(void)
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_of_simple_p2p),
 		cmocka_unit_test(access_lines_cut),
+		cmocka_unit_test(run_without_results),
 		cmocka_unit_test(some_devices),
 		cmocka_unit_test(tools_report),
 		cmocka_unit_test(topology_of_nccl),

@@ -445,6 +445,8 @@ static enum verdict probe_port_down(struct rule_run *run)
 {
 	const struct rdma_port *p = run->port;
 	bool waits = port_is(p, "INIT") || port_is(p, "ARMED"), lost;
+	bool closed = port_is(p, "DOWN") && fact_str_is(p->phys_state, "LinkUp") &&
+		      fact_str_is(p->link_layer, "InfiniBand");
 	const char *use = port_use(run, run->nic, p, &lost);
 	struct finding *f;
 
@@ -455,7 +457,8 @@ static enum verdict probe_port_down(struct rule_run *run)
 	f = finding_here(
 		run, CONFIDENCE_CERTAIN,
 		waits ? "the port is %s (%s): the link is up, but no subnet manager has configured it"
-		      : "the port is %s (%s): it carries no traffic",
+		: closed ? "the port is %s (%s): the cable is fine, but nobody has opened the port"
+			 : "the port is %s (%s): it carries no traffic",
 		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
 	evidence_str(run, f, "state", p->state);
 	finding_expects(f, "ACTIVE");
@@ -464,6 +467,12 @@ static enum verdict probe_port_down(struct rule_run *run)
 	evidence_text(run, f, NULL, use);
 	if (waits)
 		finding_remedy(run, f, "start a subnet manager (opensm, or the one in the switch)");
+	if (closed)
+		finding_remedy(
+			run, f,
+			"a virtual function: on its host let it follow the port (`ip link set dev "
+			"PORT vf N state auto`); else start a subnet manager (opensm, or the one in "
+			"the switch)");
 	if (!lost)
 		f->severity = SEVERITY_INFO;
 	return VERDICT_BAD;
@@ -626,9 +635,11 @@ static enum verdict probe_slot_slow(struct rule_run *run)
 
 /* ---- RoCE ---- */
 
+/* A text may show the GIDs of a port, and not its state. */
 bool port_is_roce(const struct rdma_port *p)
 {
-	return port_is(p, "ACTIVE") && fact_str_is(p->link_layer, "Ethernet");
+	return (port_is(p, "ACTIVE") || fact_unknown(p->state)) &&
+	       fact_str_is(p->link_layer, "Ethernet");
 }
 
 /* A type that onehop does not know may be v2. */

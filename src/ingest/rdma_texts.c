@@ -657,6 +657,8 @@ void show_gids_decode(const struct part *p, struct claims *c)
 		if (!begin_port(&n, l, port))
 			continue;
 		put_gid(&n, l, index, gid, v2, true);
+		if (v2) /* of RoCE only; InfiniBand's are listed as v1 too */
+			put_link_layer(&n, l, "Ethernet");
 		if (!p->cut)
 			claim_all_gids(&n, &p->lines[0]);
 	}

@@ -1736,6 +1736,47 @@ static void access_lines_of_simple_p2p(void **state)
 	machine_free(m);
 }
 
+/* A GID of RoCE v2 shows which kind of port it is, so the choice of NCCL's can be judged. */
+static void gid_of_the_wrong_version(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(
+		"export NCCL_IB_GID_INDEX=4\n"
+		"DEV     PORT    INDEX   GID                                     IPv4            VER     DEV\n"
+		"---     ----    -----   ---                                     ------------    ---     ---\n"
+		"mlx5_0  1       4       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v1      net1\n"
+		"mlx5_0  1       5       0000:0000:0000:0000:0000:ffff:0a0c:0015 10.12.0.21      v2      net1\n"
+		"n_gids_found=2\n",
+		&m, &t);
+
+	(void)state;
+	assert_non_null(finding_of(d, "nccl-gid-index"));
+	release(d, t, m);
+}
+
+/* A virtual function whose host keeps it down, or a network without a manager: no cable is at fault. */
+static void port_that_nobody_opened(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge("CA 'mlx5_7'\n"
+				    "\tCA type: MT4124\n"
+				    "\tNumber of ports: 1\n"
+				    "\tPort 1:\n"
+				    "\t\tState: Down\n"
+				    "\t\tPhysical state: LinkUp\n"
+				    "\t\tRate: 200\n"
+				    "\t\tLink layer: InfiniBand\n",
+				    &m, &t);
+	const struct finding *f = finding_of(d, "rdma-port-down");
+
+	(void)state;
+	assert_non_null(f);
+	assert_non_null(strstr(f->sentence, "nobody has opened"));
+	release(d, t, m);
+}
+
 /* A run of nccl-tests that hangs prints its heading, and no more. */
 static void run_without_results(void **state)
 {
@@ -2121,6 +2162,8 @@ int main(void)
 		cmocka_unit_test(access_lines_of_simple_p2p),
 		cmocka_unit_test(access_lines_cut),
 		cmocka_unit_test(run_without_results),
+		cmocka_unit_test(gid_of_the_wrong_version),
+		cmocka_unit_test(port_that_nobody_opened),
 		cmocka_unit_test(some_devices),
 		cmocka_unit_test(tools_report),
 		cmocka_unit_test(topology_of_nccl),

@@ -24,6 +24,11 @@ static int check_readable(int pid)
 
 	if (fd >= 0 && read(fd, &byte, 1) >= 0)
 		return 0;
+	if (errno == ESRCH)
+		return err_set(
+			ESRCH,
+			"--pid: process %d has no environment: it has ended, or is a thread of the kernel",
+			pid);
 	return err_set(
 		errno,
 		"--pid: the environment of process %d cannot be read (%s): run as its user or as "

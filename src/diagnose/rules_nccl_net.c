@@ -101,10 +101,10 @@ static const char *gid_fault(const struct rdma_port *p, int64_t index)
 {
 	const struct rdma_gid *gid = find_gid(p, index);
 
-	if (!port_is_roce(p) || !fact_is(p->gids_listed, 1))
+	if (!port_is_roce(p))
 		return NULL;
 	if (!gid)
-		return "is empty";
+		return fact_is(p->gids_listed, 1) ? "is empty" : NULL;
 	if (fact_is_not(gid->type, GID_ROCE_V2))
 		return "is a v1 GID, which is not routed";
 	return fact_known(gid->type) && rdma_gid_scope(gid) == GID_LINK_LOCAL && rdma_routed_gid(p)

@@ -150,9 +150,11 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_CUDA_ERROR, 101, NO_GPU_MEANS, NO_GPU_TODO},
 	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO},
 	{RUN_CUDA_ERROR, 214, "a GPU's memory had an uncorrectable error", HARDWARE_TODO},
-	{RUN_CUDA_ERROR, 217, "CUDA refuses peer access between GPUs for which NCCL relied on it",
-	 "run onehop check on the machine: the driver and CUDA disagree, or the ranks "
-	 "see other GPUs than NCCL assumes; until then set NCCL_P2P_DISABLE=1"},
+	{RUN_CUDA_ERROR, 217,
+	 "CUDA refuses peer access between GPUs for which the program or NCCL relied on it",
+	 "run onehop check on the machine, or `nvidia-smi topo -p2p r` at the same place: the driver "
+	 "refuses it, or the ranks see other GPUs than was assumed; until then use no P2P: "
+	 "NCCL_P2P_DISABLE=1, and the program's own option"},
 	{RUN_CUDA_ERROR, 220, "an NVLink transfer was corrupted and could not be repeated",
 	 HARDWARE_TODO},
 	{RUN_CUDA_ERROR, 700, FAULT_MEANS, FAULT_TODO},
@@ -343,15 +345,16 @@ static const struct run_failure_meaning meanings[] = {
 	 .code = -1,
 	 .waits = RUN_WAITS_MIXED,
 	 .meaning =
-		 "the ranks wait in different operations, which never ends: the program lets them call "
-		 "different collectives",
+		 "the ranks wait in different operations, which never ends if they are of one group: the "
+		 "program lets them call different collectives",
 	 .todo = COMPARE_TODO},
 	{.kind = RUN_TIMED_OUT,
 	 .code = -1,
 	 .waits = RUN_WAITS_BEHIND,
 	 .meaning =
-		 "a rank waits in an earlier collective than others, which have left it: the program "
-		 "lets the ranks call different ones, or the last transfer to that rank hangs",
+		 "a rank waits in an earlier collective than others, which, if they are of one group, have "
+		 "left it: the program lets the ranks call different ones, or the last transfer to that "
+		 "rank hangs",
 	 .todo = COMPARE_TODO "; if all called the same, run onehop test"},
 	{.kind = RUN_TIMED_OUT,
 	 .code = -1,

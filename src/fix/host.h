@@ -83,6 +83,11 @@ int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size
  */
 int host_replace(struct fix_host *h, const char *path, const char *data, size_t size,
 		 unsigned mode);
+/*
+ * Whether a file can be replaced or made, as far as that shows before: not on a file system that is mounted read-only,
+ * and not where chattr has set "i" or "a".
+ */
+int host_check_writable(struct fix_host *h, const char *path);
 /* Removes a file, durably; folders stay. 0 if it is not there. */
 int host_remove(struct fix_host *h, const char *path);
 /* Adds to the end of a file of onehop's own (made with 0600), on disk when this returns. */

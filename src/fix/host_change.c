@@ -671,11 +671,14 @@ static int change(struct changing *x)
 
 int host_change(struct fix_host *h, const char *path, const struct host_change *c)
 {
-	if (h->rehearsal)
-		return 0;
 	CLEANUP(changing_done) struct changing x = {h, c, PLACE_NONE, .old = -1};
-	int r = host_find(h, path, c->put.data ? MISSING_IS_MADE : MISSING_FAILS, &x.place);
+	const bool makes = c->put.data && !h->rehearsal;
+	int r = host_find(h, path, makes ? MISSING_IS_MADE : MISSING_FAILS, &x.place);
 
+	if (r >= 0)
+		r = place_check_writable(&x.place);
+	if (h->rehearsal)
+		return r == -ENOENT ? 0 : r;
 	if (r == -ENOENT)
 		return c->seen.data ? err_set(EBUSY, "/%s is not there any more", path) : 0;
 	return r < 0 ? r : change(&x);

@@ -173,8 +173,10 @@ int host_replace_entry(struct fix_host *h, const char *path, const char *seen, c
 	};
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
+	if (r == 0)
+		r = place_check_writable(&p);
 	if (h->rehearsal)
-		return 0;
+		return r == -ENOENT ? 0 : r;
 	if (r == -ENOENT)
 		return err_set(ENOENT, "/%s: its folder is not there", path);
 	if (r == 0)
@@ -195,8 +197,10 @@ int host_remove_entry(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
+	if (r == 0)
+		r = place_check_writable(&p);
 	if (h->rehearsal)
-		return 0;
+		return r == -ENOENT ? 0 : r;
 	if (r == 0)
 		r = place_stat(&p, &st);
 	if (r == 0)

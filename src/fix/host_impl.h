@@ -30,6 +30,8 @@ int host_find(struct fix_host *h, const char *path, enum missing missing, struct
 int place_stat(const struct place *p, struct stat *ret);
 /* The same, and opens it: no O_CREAT. */
 int place_open(const struct place *p, int flags, int *ret_fd);
+/* host_check_writable of what is at the place, or may come there. */
+int place_check_writable(const struct place *p);
 /* The folder that a path leads to, opened for reading, with the same checks. */
 int host_open_folder(struct fix_host *h, const char *path, int *ret_fd);
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LINKS_MAX 40 /* as many as the kernel follows */
@@ -361,6 +362,51 @@ int place_open(const struct place *p, int flags, int *ret_fd)
 		return err_set(EAGAIN, "%s was replaced while it was opened", p->shown);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+static int refuse_attribute(const struct place *p, const char *name, const char *what, char letter)
+{
+	AUTO_FREE char *folder = xstrdup(p->shown);
+	char *slash = strrchr(folder, '/');
+
+	if (slash)
+		slash[slash == folder] = '\0';
+	return err_set(EPERM, "%s cannot be replaced: its %s is %s: `chattr -%c %s` first",
+		       p->shown, *name ? "present file" : "folder", what, letter,
+		       *name ? p->shown : folder);
+}
+
+/* `name` of the folder, or the folder itself (""). */
+static int check_attributes(const struct place *p, const char *name)
+{
+	struct statx st;
+	uint64_t set;
+
+	if (statx(p->folder, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_TYPE, &st) < 0)
+		return 0; /* not there, or an old kernel: it will show */
+	set = st.stx_attributes & st.stx_attributes_mask;
+	if (set & STATX_ATTR_IMMUTABLE)
+		return refuse_attribute(p, name, "immutable", 'i');
+	return set & STATX_ATTR_APPEND ? refuse_attribute(p, name, "append-only", 'a') : 0;
+}
+
+int place_check_writable(const struct place *p)
+{
+	struct statvfs fs;
+	int r;
+
+	if (fstatvfs(p->folder, &fs) == 0 && fs.f_flag & ST_RDONLY)
+		return host_failed(EROFS, "write", p->shown);
+	r = check_attributes(p, "");
+	return r < 0 ? r : check_attributes(p, p->name);
+}
+
+int host_check_writable(struct fix_host *h, const char *path)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	return r < 0 ? (r == -ENOENT ? 0 : r) : place_check_writable(&p);
 }
 
 int host_open_folder(struct fix_host *h, const char *path, int *ret_fd)

@@ -256,10 +256,13 @@ int host_replace(struct fix_host *h, const char *path, const char *data, size_t 
 	AUTO_PLACE struct place p = PLACE_NONE;
 	char name[NAME_MAX + 1];
 	AUTO_CLOSE int old = -1;
-	int r = host_find(h, path, MISSING_IS_MADE, &p);
+	int r;
 
 	if (h->rehearsal)
 		return 0;
+	r = host_find(h, path, MISSING_IS_MADE, &p);
+	if (r >= 0)
+		r = place_check_writable(&p);
 	if (r >= 0)
 		r = place_open(&p, O_RDONLY, &old);
 	if (r >= 0 || r == -ENOENT)

@@ -334,8 +334,10 @@ static int generate(struct fix_host *h, const struct step *s, bool undoing, stru
 		    char **ret, size_t *ret_size)
 {
 	AUTO_FREE char *data = NULL;
-	int r = tidy_generated(h, s), tidied;
+	int r = host_check_writable(h, s->target), tidied;
 
+	if (r == 0)
+		r = tidy_generated(h, s);
 	if (r < 0)
 		return r;
 	r = generate_beside(h, s, undoing, output, &data, ret_size);
@@ -385,8 +387,8 @@ static int make_again(struct fix_host *h, const struct step *s, struct strbuf *o
 	int r = read_target(h, s, &now, &seen.size);
 
 	if (r == 0 && h->rehearsal)
-		return host_run(h, s->undo_argv, s->deadline_s, output);
-	if (r == 0)
+		r = host_run(h, s->undo_argv, s->deadline_s, output);
+	else if (r == 0)
 		r = generate(h, s, true, output, &made, &put.size);
 	if (r < 0)
 		return r;

@@ -15,9 +15,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -3072,6 +3074,62 @@ static void test_foreseen(void **state)
 }
 
 /* What confirming a trial would make of it, too. */
+/* False: this file system, or this user, has no such thing. */
+static bool set_flag(struct rig *g, const char *path, int flag)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+	AUTO_CLOSE int fd = open(whole, O_RDONLY | O_CLOEXEC);
+	int flags;
+
+	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+		return false;
+	flags = (flags & ~(FS_APPEND_FL | FS_IMMUTABLE_FL)) | flag;
+	return ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+/* What chattr forbids is foreseen, nothing is left of the attempt, and the undo comes through later. */
+static void test_chattr(void **state)
+{
+	static const struct {
+		const char *path;
+		int flag;
+		const char *said;
+	} rows[] = {
+		{"etc/a.conf", FS_IMMUTABLE_FL, "its present file is immutable: `chattr -i "},
+		{"etc/a.conf", FS_APPEND_FL, "its present file is append-only: `chattr -a "},
+		{"etc", FS_IMMUTABLE_FL, "its folder is immutable: `chattr -i "},
+		{"etc", FS_APPEND_FL, "its folder is append-only: `chattr -a "},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_PLAN struct plan *p = plan_new();
+		struct journal_entry *entries;
+		enum fix_result foreseen, result;
+		size_t n;
+
+		rig_reset(g);
+		rig_file(p, "etc/a.conf", "a\n", "new\n");
+		assert_int_equal(apply(g, p), FIX_DONE);
+		assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+		if (!set_flag(g, rows[i].path, rows[i].flag)) {
+			journal_free(entries, n);
+			SKIP("no file attributes here");
+		}
+		foreseen = fix_rehearse_undo(&g->run, &entries[0]);
+		rig_listen(g);
+		result = undo(g, 1);
+		set_flag(g, rows[i].path, 0);
+		assert_int_equal(foreseen, FIX_NOT_ROLLED_BACK);
+		assert_int_equal(result, FIX_NOT_ROLLED_BACK);
+		assert_told(g, rows[i].said);
+		assert_false(rig_exists(g, "etc/.a.conf.onehop-new"));
+		assert_int_equal(undo(g, 1), FIX_DONE);
+		assert_get(g, "etc/a.conf", "a\n");
+		journal_free(entries, n);
+	}
+}
+
 /* A file that overrides what the fix writes shows before anything is done. */
 static void test_failure_is_foreseen(void **state)
 {
@@ -3727,6 +3785,7 @@ int main(void)
 		TEST(test_foreseen),
 		TEST(test_language),
 		TEST(test_failure_is_foreseen),
+		TEST(test_chattr),
 		cmocka_unit_test(test_locale),
 		TEST(test_foreseen_of_confirming),
 		TEST(test_foreseen_by_mounts),

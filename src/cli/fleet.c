@@ -37,8 +37,9 @@ static enum exit_code code_of(const struct fleet *f)
 {
 	if (fleet_has_outliers(f))
 		return EXIT_FINDING;
-	return f->group_n && f->groups[0].host_n >= FLEET_ENOUGH && !f->trouble_n ? EXIT_OK
-										  : EXIT_NOT_JUDGED;
+	return f->group_n && f->groups[0].host_n >= FLEET_ENOUGH && !f->troubles.n
+		       ? EXIT_OK
+		       : EXIT_NOT_JUDGED;
 }
 
 static int print_fleet(const struct fleet *f, const struct fleet_options *o)
@@ -71,7 +72,9 @@ static int run_fleet(const void *options, const char *const *args)
 		r = fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	} else {
 		fleet_files_read(f, &files);
-		fleet_compare(f, o->hosts ? &hosts : NULL);
+		for (size_t i = 0; i < hosts.n; i++)
+			fleet_expect(f, hosts.items[i]);
+		fleet_compare(f);
 		r = print_fleet(f, o);
 	}
 	fleet_free(f);

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
-#include "base/texts.h"
 #include "fleet/host_names.h"
 
 #include <stdarg.h>
@@ -19,6 +18,7 @@ struct fleet *fleet_new(void)
 
 	f->arena = a;
 	f->words.arena = f->key_words.arena = f->figure_words.arena = f->host_words.arena = a;
+	f->expected.arena = f->troubles.arena = a;
 	return f;
 }
 
@@ -30,6 +30,8 @@ void fleet_free(struct fleet *f)
 	numbered_done(&f->key_words);
 	numbered_done(&f->figure_words);
 	numbered_done(&f->host_words);
+	numbered_done(&f->expected);
+	numbered_done(&f->troubles);
 	arena_free(f->arena);
 }
 
@@ -69,8 +71,12 @@ void fleet_trouble(struct fleet *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	put_line(&text, arena_vprintf(f->arena, fmt, ap));
 	va_end(ap);
-	*ARENA_PUSH(f->arena, f->troubles, f->trouble_n) =
-		arena_strdup(f->arena, strbuf_str(&text));
+	numbered_number(&f->troubles, strbuf_str(&text));
+}
+
+void fleet_expect(struct fleet *f, const char *host)
+{
+	numbered_number(&f->expected, host);
 }
 
 /* ---- keys ---- */
@@ -238,17 +244,16 @@ static void find_odd(struct fleet_group *g, size_t n)
 	}
 }
 
-static void find_missing(struct fleet *f, const struct texts *expected)
+static void find_missing(struct fleet *f)
 {
-	for (size_t i = 0; i < expected->n; i++)
-		if (!numbered_find(&f->host_words, expected->items[i]))
-			*ARENA_PUSH(f->arena, f->missing, f->missing_n) = expected->items[i];
+	for (size_t i = 0; i < f->expected.n; i++)
+		if (!numbered_find(&f->host_words, f->expected.items[i]))
+			*ARENA_PUSH(f->arena, f->missing, f->missing_n) = f->expected.items[i];
 }
 
-void fleet_compare(struct fleet *f, const struct texts *expected)
+void fleet_compare(struct fleet *f)
 {
-	if (expected)
-		find_missing(f, expected);
+	find_missing(f);
 	if (!f->host_n)
 		return;
 	make_groups(f);

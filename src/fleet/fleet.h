@@ -253,16 +253,18 @@ struct fleet {
 	struct numbered host_words;
 	struct fleet_group *groups; /* the largest first */
 	size_t group_n;
-	const char **missing; /* hosts that were expected */
+	struct numbered expected; /* names of hosts of which there should be results */
+	const char **missing;     /* those of which there are none */
 	size_t missing_n;
-	const char **troubles; /* files that could not be read, and why */
-	size_t trouble_n;
+	struct numbered troubles; /* files that could not be read, and why */
 };
 
 struct fleet *fleet_new(void);
 void fleet_free(struct fleet *f); /* NULL does nothing */
 /* The host of that name, new if there is none. */
 struct fleet_host *fleet_host(struct fleet *f, const char *name);
+/* There should be results of this host. */
+void fleet_expect(struct fleet *f, const char *host);
 void fleet_trouble(struct fleet *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- filling it ---- */
@@ -285,9 +287,8 @@ void fleet_forget_facts(struct fleet_host *h);
 
 /* ---- comparing ---- */
 
-/* Fills groups and missing; `expected`: names of hosts that should be there, NULL: not known. */
-struct texts;
-void fleet_compare(struct fleet *f, const struct texts *expected);
+/* Fills groups and missing. */
+void fleet_compare(struct fleet *f);
 /* Whether a host differs from a majority, is slow or failed. */
 bool fleet_has_outliers(const struct fleet *f);
 

@@ -247,7 +247,7 @@ void fleet_json(const struct fleet *f, json_t *head)
 	json_object_set_new(head, "figures", figure_keys_json(f));
 	json_object_set_new(head, "groups", groups);
 	json_object_set_new(head, "missing", names_json(f->missing, f->missing_n));
-	json_object_set_new(head, "troubles", names_json(f->troubles, f->trouble_n));
+	json_object_set_new(head, "troubles", names_json(f->troubles.items, f->troubles.n));
 }
 
 /* ---- reading ---- */
@@ -475,6 +475,20 @@ static void tables_free(struct tables *t)
 	free(t->listed);
 }
 
+/* What was said when it was made: it is still so, unless another result has the host. */
+static void read_gaps(struct fleet *f, const json_t *fleet)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (json_object_get(fleet, "missing"), i, o)
+		if (json_string_length(o))
+			fleet_expect(f, json_string_value(o));
+	json_array_foreach (json_object_get(fleet, "troubles"), i, o)
+		if (json_string_length(o))
+			fleet_trouble(f, "%s", json_string_value(o));
+}
+
 int fleet_add_fleet(struct fleet *f, const json_t *fleet)
 {
 	const json_t *groups = json_object_get(fleet, "groups"), *g;
@@ -494,5 +508,6 @@ int fleet_add_fleet(struct fleet *f, const json_t *fleet)
 	json_array_foreach (groups, i, g)
 		r = r < 0 ? r : read_group(f, g, &t);
 	tables_free(&t);
+	read_gaps(f, fleet);
 	return r;
 }

@@ -487,8 +487,8 @@ static void write_missing(struct writer *w, const struct fleet *f)
 	if (hosts)
 		document_paragraph(w->out, STYLE_BAD, 0, "No result from %zu %s: %s", f->missing_n,
 				   text_plural(f->missing_n, "host", "hosts"), hosts);
-	for (size_t i = 0; i < f->trouble_n; i++)
-		document_paragraph(w->out, STYLE_WARN, 0, "Not read: %s", f->troubles[i]);
+	for (size_t i = 0; i < f->troubles.n; i++)
+		document_paragraph(w->out, STYLE_WARN, 0, "Not read: %s", f->troubles.items[i]);
 }
 
 void report_fleet(struct document *out, const struct fleet *f, bool verbose)

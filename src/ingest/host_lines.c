@@ -3,9 +3,11 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "ingest/part.h"
 #include "ingest/part_hosts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct split {
@@ -86,13 +88,143 @@ static bool is_named(const struct split *s, const struct text_line *l)
 	return false;
 }
 
+/* ---- one heading for each output ---- */
+
+/* The lines of dashes around a heading: 15 of clush -b and clubak, 16 of dshbak. */
+static bool is_frame(const struct text_line *l)
+{
+	const size_t n = strspn(l->text, "-");
+
+	return (n == 15 || n == 16) && !l->text[n];
+}
+
+struct names {
+	const char *items[MOST_TEXT_HOSTS];
+	size_t n;
+};
+
+static bool add_name(struct names *names, const char *name)
+{
+	if (names->n == MOST_TEXT_HOSTS)
+		return false;
+	names->items[names->n++] = name;
+	return true;
+}
+
+/* "7-9,12" between "gpu" and "-ib": leading zeros are kept. */
+static bool add_range(struct arena *a, struct names *names, const char *before, size_t before_n,
+		      const char *range, const char *behind, size_t behind_n)
+{
+	while (*range != ']') {
+		const size_t width = strspn(range, "0123456789");
+		unsigned first, last;
+		int end = 0;
+
+		if (sscanf(range, "%6u%n", &first, &end) != 1)
+			return false;
+		range += end;
+		last = first;
+		if (*range == '-' && sscanf(range, "-%6u%n", &last, &end) == 1)
+			range += end;
+		for (; first <= last; first++)
+			if (!add_name(names,
+				      arena_printf(a, "%.*s%0*u%.*s", (int)before_n, before,
+						   (int)width, first, (int)behind_n, behind)))
+				return false;
+		if (*range != ',' && *range != ']')
+			return false;
+		range += *range == ',';
+	}
+	return true;
+}
+
+/* "gpu[7-8,12],login1 (4)": false: it is something else, without a number, or names too many hosts. */
+static bool read_heading(struct arena *a, const char *s, struct names *ret)
+{
+	*ret = (struct names){0};
+	if (!strpbrk(s, "0123456789"))
+		return false;
+	do {
+		const size_t before = host_name_length(s);
+		const char *range = s + before, *close = *range == '[' ? strchr(range, ']') : NULL;
+		const size_t behind = close ? host_name_length(close + 1) : 0;
+
+		if (!before || (*range == '[' && !close) ||
+		    !(close ? add_range(a, ret, s, before, range + 1, close + 1, behind)
+			    : add_name(ret, arena_strndup(a, s, before))))
+			return false;
+		s = close ? close + 1 + behind : range;
+	} while (*s == ',' && *++s);
+	return !*s || text_starts_with(s, " (");
+}
+
+static void add_lines(struct split *s, const char *name, struct text_line *lines, size_t n)
+{
+	struct host_lines *h = host_of(s, name, strlen(name));
+
+	if (!h)
+		return;
+	if (!h->lines) { /* shared by the hosts that printed the same */
+		h->lines = lines;
+		h->n = n;
+		return;
+	}
+	if (h->lines == lines)
+		return;
+	h->lines = memcpy(arena_alloc(s->arena, h->n + n + 1, sizeof(*lines)), h->lines,
+			  h->n * sizeof(*lines));
+	memcpy(h->lines + h->n, lines, n * sizeof(*lines));
+	h->n += n;
+}
+
+/* 0: there is no such heading, or nothing that is read behind them. */
+static size_t split_groups(struct arena *a, struct text_line *lines, size_t n,
+			   struct host_lines **ret)
+{
+	struct split s = {.arena = a};
+	struct host_lines rest = {.lines = lines, .n = n};
+	struct names names = {0};
+	size_t start = 0, used = 0, ret_n = 0;
+
+	for (size_t i = 0; i <= n; i++) {
+		const bool heading = i + 2 < n && is_frame(&lines[i]) && is_frame(&lines[i + 2]);
+		struct names next;
+
+		if (i < n && !(heading && read_heading(a, lines[i + 1].text, &next)))
+			continue;
+		if (!names.n)
+			rest.n = i;
+		for (size_t k = 0; k < names.n; k++)
+			add_lines(&s, names.items[k], lines + start, i - start);
+		if (i == n)
+			break;
+		names = next;
+		i += 2;
+		start = i + 1;
+	}
+	for (size_t i = 0; i < s.n; i++)
+		used += lines_in_parts(s.hosts[i].lines, s.hosts[i].n);
+	if (!used)
+		return 0;
+	*ret = NULL;
+	*ARENA_PUSH(a, *ret, ret_n) = rest;
+	for (size_t i = 0; i < s.n; i++)
+		*ARENA_PUSH(a, *ret, ret_n) = s.hosts[i];
+	return ret_n;
+}
+
+/* ---- both ---- */
+
 size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n, struct host_lines **ret)
 {
 	struct split s = {.arena = a};
 	struct host_lines rest = {0};
-	size_t kept = 0, ret_n = 0;
+	size_t kept = 0, ret_n;
 
 	parts_peel(lines, n);
+	ret_n = split_groups(a, lines, n, ret);
+	if (ret_n)
+		return ret_n;
 	for (size_t i = 0; i < n; i++)
 		add_line(&s, &lines[i]);
 	for (size_t i = 0; i < s.n; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outputs of several hosts in one text, each line behind the name of its host, as pdsh and clush print them. */
+/*
+ * Outputs of several hosts in one text: each line behind the name of its host, as pdsh and clush print them, or below a
+ * heading with the names of the hosts that printed it, as clush -b and dshbak do.
+ */
 #pragma once
 
 #include "ingest/text.h"

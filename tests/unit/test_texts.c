@@ -1494,6 +1494,41 @@ static void hosts_in_front_of_lines(void **state)
 	machine_free(one);
 }
 
+/* clush -b and dshbak -c print once what several hosts printed, below their names. */
+static void hosts_above_their_lines(void **state)
+{
+	static const char text[] = "$ clush -b -w gpu[07-09] nvidia-smi -L\n"
+				   "---------------\n"
+				   "gpu[07,09] (2)\n"
+				   "---------------\n"
+				   "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+				   "---------------\n"
+				   "gpu08\n"
+				   "---------------\n"
+				   "GPU 0: NVIDIA A100 (UUID: GPU-2)\n"
+				   "GPU 1: NVIDIA A100 (UUID: GPU-3)\n"
+				   "---------------\n"
+				   "gpu[07-09] (3)\n"
+				   "---------------\n"
+				   "nvidia_peermem         16384  0\n";
+	/* Not hosts: a heading. */
+	static const char page[] = "---------------\nResults\n---------------\n"
+				   "GPU 0: NVIDIA A100 (UUID: GPU-2)\n";
+	static const char *const names[] = {"gpu07", "gpu08", "gpu09"};
+	struct machine *one = machine_of_one(page);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct machine *m = machine_of_host(text, names[i]);
+
+		assert_string_equal(m->gpus[0].model.value, i == 1 ? "NVIDIA A100" : "NVIDIA H200");
+		assert_true(fact_is(m->peermem.loaded, 1));
+		machine_free(m);
+	}
+	assert_int_equal(one->gpu_n, 1);
+	machine_free(one);
+}
+
 static void one_of_several(void **state)
 {
 	static const char text[] =
@@ -2155,6 +2190,7 @@ int main(void)
 		cmocka_unit_test(pieces_of_a_text),
 		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),
+		cmocka_unit_test(hosts_above_their_lines),
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(log_of_several),
 		cmocka_unit_test(command_lines),

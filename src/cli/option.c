@@ -91,9 +91,8 @@ static int set_value(const struct option *o, const char *value, void *values)
 
 /* ---- words ---- */
 
-/* The row that n characters name; `dashes` is how many precede them. */
-static const struct option *find_long(const struct option *options, const char *name, size_t n,
-				      size_t dashes)
+const struct option *option_find(const struct option *options, const char *name, size_t n,
+				 size_t dashes)
 {
 	for (const struct option *o = options; o->name; o++) {
 		if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 &&
@@ -125,7 +124,8 @@ static int unknown_option(const struct parser *p, const char *word)
 	}
 	nearest = nearest_name(name + strspn(name, "-"), names, n);
 	if (nearest) {
-		AUTO_FREE char *meant = spelled(find_long(p->options, nearest, strlen(nearest), 2));
+		AUTO_FREE char *meant =
+			spelled(option_find(p->options, nearest, strlen(nearest), 2));
 
 		return err_set(EINVAL, "unknown option '%s'; did you mean %s?", name, meant);
 	}
@@ -136,7 +136,7 @@ static int unknown_option(const struct parser *p, const char *word)
 static bool is_option(const struct parser *p, const char *word)
 {
 	return strncmp(word, "--", 2) == 0 &&
-	       find_long(p->options, word + 2, strcspn(word + 2, "="), 2);
+	       option_find(p->options, word + 2, strcspn(word + 2, "="), 2);
 }
 
 /* `inline_value` is what follows '=', NULL: nothing did. */
@@ -179,7 +179,7 @@ static int take_dashed(struct parser *p, const char *word)
 	size_t dashes = word[1] == '-' ? 2 : 1;
 	const char *name = word + dashes, *equals = strchr(name, '=');
 	size_t n = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option *o = find_long(p->options, name, n, dashes);
+	const struct option *o = option_find(p->options, name, n, dashes);
 
 	if (o)
 		return take_option(p, o, equals ? equals + 1 : NULL);
@@ -191,7 +191,7 @@ static int take_argument(struct parser *p, const char *word)
 	p->args[p->arg_n] = word;
 	if (p->arg_n == p->max_args)
 		return err_set(E2BIG, "unexpected argument '%s'%s", word,
-			       find_long(p->options, "from", strlen("from"), 2)
+			       option_find(p->options, "from", strlen("from"), 2)
 				       ? " (to read a recording or text: --from FILE)"
 				       : "");
 	p->arg_n++;
@@ -219,152 +219,4 @@ int options_parse(const struct option *options, char *const *words, size_t n, vo
 			return r;
 	}
 	return (int)p.arg_n;
-}
-
-/* ---- what was given ---- */
-
-static bool is_given(const struct option *o, const void *values)
-{
-	const void *at = (const char *)values + o->offset;
-
-	switch (o->kind) {
-	case OPTION_FLAG:
-		return *(const bool *)at;
-	case OPTION_NUMBER:
-	case OPTION_CHOICE:
-		return *(const int *)at != 0;
-	case OPTION_TEXT:
-	case OPTION_FILE:
-		return *(const char *const *)at != NULL;
-	case OPTION_LIST:
-		return ((const struct texts *)at)->n > 0;
-	}
-	return false;
-}
-
-/* The next name of a list, if it was given; NULL: it was not, or there are no more. */
-static const struct option *take_name(const struct option *options, const void *values,
-				      const char **names)
-{
-	const char *name = *names + strspn(*names, " ");
-	size_t n = strcspn(name, " ");
-	const struct option *o = find_long(options, name, n, 2);
-
-	*names = name + n;
-	return o && is_given(o, values) ? o : NULL;
-}
-
-/* The first that was given; NULL: none. */
-static const struct option *first_given(const struct option *options, const void *values,
-					const char *names, const struct option *except)
-{
-	const struct option *o = NULL;
-
-	while (names && *names && (!o || o == except))
-		o = take_name(options, values, &names);
-	return o == except ? NULL : o;
-}
-
-/* The command has one of these options. */
-static bool knows_any(const struct option *options, const char *names)
-{
-	bool known = false;
-
-	while (*names && !known) {
-		const char *name = names + strspn(names, " ");
-		size_t n = strcspn(name, " ");
-
-		known = find_long(options, name, n, 2) != NULL;
-		names = name + n;
-	}
-	return known;
-}
-
-/* "--html or --markdown" */
-static void add_names(struct strbuf *b, const char *names)
-{
-	for (const char *rest = names; *rest; rest += strspn(rest, " ")) {
-		size_t n = strcspn(rest, " ");
-
-		strbuf_printf(b, "%s--%.*s", rest == names ? "" : " or ", (int)n, rest);
-		rest += n;
-	}
-}
-
-static int check_rule(const struct option *options, const void *values,
-		      const struct option_rule *rule)
-{
-	const struct option *o = first_given(options, values, rule->options, NULL);
-	const struct option *other = first_given(options, values, rule->not_with, o);
-	AUTO_STRBUF struct strbuf needed = {0};
-
-	if (!o)
-		return 0;
-	if (other)
-		return err_set(EINVAL, "--%s cannot be used with --%s%s", o->name, other->name,
-			       rule->why ? rule->why : "");
-	if (!rule->needs || !knows_any(options, rule->needs) ||
-	    first_given(options, values, rule->needs, NULL))
-		return 0;
-	add_names(&needed, rule->needs);
-	return err_set(EINVAL, "--%s needs %s%s", o->name, needed.text, rule->why ? rule->why : "");
-}
-
-int options_check(const struct option *options, const void *values, const struct option_rule *rules)
-{
-	int r = 0;
-
-	for (; r == 0 && rules && rules->options; rules++)
-		r = check_rule(options, values, rules);
-	return r;
-}
-
-static void add_value(const struct option *o, const void *values, struct strbuf *b)
-{
-	const void *at = (const char *)values + o->offset;
-
-	strbuf_printf(b, " --%s", o->name);
-	if (o->kind == OPTION_NUMBER)
-		strbuf_printf(b, " %d", *(const int *)at);
-	else if (o->kind == OPTION_CHOICE)
-		strbuf_printf(b, " %s", o->choices[*(const int *)at - 1]);
-	else if (o->kind != OPTION_FLAG) {
-		strbuf_putc(b, ' ');
-		strbuf_shell_word(b, *(const char *const *)at);
-	}
-}
-
-static void add_list(const struct option *o, const void *values, struct strbuf *b)
-{
-	const struct texts *list = (const void *)((const char *)values + o->offset);
-
-	for (size_t i = 0; i < list->n; i++) {
-		strbuf_printf(b, " --%s ", o->name);
-		strbuf_shell_word(b, list->items[i]);
-	}
-}
-
-void options_given(const struct option *options, const void *values, const char *names,
-		   struct strbuf *b)
-{
-	while (*names) {
-		const struct option *o = take_name(options, values, &names);
-
-		if (o && o->kind == OPTION_LIST)
-			add_list(o, values, b);
-		else if (o)
-			add_value(o, values, b);
-	}
-}
-
-void options_done(const struct option *options, void *values)
-{
-	for (const struct option *o = options; o->name; o++) {
-		struct texts *list = (void *)((char *)values + o->offset);
-
-		if (o->kind != OPTION_LIST)
-			continue;
-		free(list->items);
-		*list = (struct texts){0};
-	}
 }

@@ -66,6 +66,10 @@ struct option {
 	OPT_ROW(NAME, OPTION_CHOICE, MEMBER, .arg = ARG, .choices = CHOICES, .help = __VA_ARGS__)
 /* clang-format on */
 
+/* The row that n characters name; `dashes` is how many precede them. NULL: none. */
+const struct option *option_find(const struct option *options, const char *name, size_t n,
+				 size_t dashes);
+
 /*
  * Parses words into the struct at `values`, which must be zeroed. Words that are not options go to
  * `args`, which has room for max_args + 1. Returns their number, or with a sentence -EINVAL, or

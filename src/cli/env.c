@@ -4,10 +4,8 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "base/text.h"
-#include "diagnose/advice.h"
-#include "ingest/shell_script.h"
 #include "report/report_env.h"
+#include "session/advice_session.h"
 
 #include <string.h>
 
@@ -86,17 +84,17 @@ static int explain(const struct env_options *o)
 
 /* ---- this machine ---- */
 
-static int print_advice(const struct diagnosis *d, const struct advice *a,
-			const struct env_unread *unread, const struct env_options *o)
+static int print_advice(const struct advice_session *s, const struct env_options *o)
 {
+	const struct env_unread unread = {o->script, s->settings, s->setting_n};
+	enum exit_code code = verdict_code(advice_verdict(s->diagnosis, s->advice));
 	struct document *out;
 
 	if (o->common.json || o->format == FORMAT_JSON)
-		return print_json(report_env_json(d, a, unread),
-				  verdict_code(advice_verdict(d, a)));
+		return print_json(report_env_json(s->diagnosis, s->advice, &unread), code);
 	out = document_new();
-	report_env(out, d, a, unread, o->common.verbose);
-	return show_document(out, &o->common, verdict_code(advice_verdict(d, a)));
+	report_env(out, s->diagnosis, s->advice, &unread, o->common.verbose);
+	return show_document(out, &o->common, code);
 }
 
 /* For programs, which take what is printed: status 1 would only stop them. */
@@ -113,6 +111,11 @@ static int print_form(const struct advice *a, const struct env_options *o)
 	return print_text(&b, EXIT_OK);
 }
 
+static const char *place_of(const struct machine *m)
+{
+	return m->recorded ? m->source_name : "this machine";
+}
+
 static int print_ranks(const struct topology *t, const struct env_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
@@ -120,7 +123,7 @@ static int print_ranks(const struct topology *t, const struct env_options *o)
 
 	if (!t->gpu_n)
 		return fail(EXIT_NOT_JUDGED, "no NVIDIA GPU in %s, so there are no ranks",
-			    t->machine->recorded ? t->machine->source_name : "this machine");
+			    place_of(t->machine));
 	r = o->rankfile == RANKS_MPIRUN ? format_env_mpirun(t, &b) : format_env_srun(t, &b);
 	return r < 0 ? fail(EXIT_NOT_JUDGED, "%s", err_msg()) : print_text(&b, EXIT_OK);
 }
@@ -133,55 +136,34 @@ static int print_shim(const struct topology *t, const struct env_options *o)
 		return fail(
 			EXIT_NOT_JUDGED,
 			"%s has fewer than two NVIDIA GPUs, so the shim would pass on every call",
-			t->machine->recorded ? t->machine->source_name : "this machine");
+			place_of(t->machine));
 	out = document_new();
 	report_env_shim(out, t);
 	return show_document(out, &o->common, EXIT_OK);
 }
 
-static int run_on(struct machine *m, const struct env_options *o)
+static int print_session(const struct advice_session *s, const struct env_options *o)
 {
-	struct env_unread unread = {.file = o->script};
-	struct script_setting *settings = NULL;
-	struct topology *t;
-	struct diagnosis *d;
-	struct advice *a;
-	int r = o->script ? shell_script_read(m, o->script, &settings, &unread.n) : 0;
-
-	if (r < 0)
-		return fail(EXIT_NOT_JUDGED, "--script: %s", err_msg());
-	if (o->script)
-		shell_script_settings(m, o->script, settings, unread.n);
-	unread.settings = settings;
-	t = topology_new(m);
-	d = diagnose(t);
-	a = advice_new(d);
 	if (o->rankfile)
-		r = print_ranks(t, o);
-	else if (o->shim)
-		r = print_shim(t, o);
-	else if (o->shell || o->format > FORMAT_JSON)
-		r = print_form(a, o);
-	else
-		r = print_advice(d, a, &unread, o);
-	diagnosis_free(d);
-	topology_free(t);
-	return r;
+		return print_ranks(s->topology, o);
+	if (o->shim)
+		return print_shim(s->topology, o);
+	return o->shell || o->format > FORMAT_JSON ? print_form(s->advice, o) : print_advice(s, o);
 }
 
 static int run_env(const void *options, const char *const *args)
 {
 	const struct env_options *o = options;
-	struct machine *m;
+	struct advice_session s;
+	enum ending end;
 	int r;
 
 	(void)args;
 	if (o->explain)
 		return explain(o);
-	if (machine_choice_read(&o->common.machine, MACHINE_TO_JUDGE, &m) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = run_on(m, o);
-	machine_free(m);
+	end = advice_session_begin(&s, &o->common.machine, o->script);
+	r = end == ENDED_WELL ? print_session(&s, o) : fail(ending_code(end), "%s", err_msg());
+	advice_session_done(&s);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/date.h"
 #include "base/err.h"
 #include "base/markup.h"
 #include "base/strbuf.h"
@@ -17,8 +18,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A longer wait is cut: a day. */
 #define MOST_SECONDS 86400
@@ -48,16 +47,6 @@ static json_t *look(const struct watch *w)
 	return json;
 }
 
-static const char *time_now(char *buf, size_t size)
-{
-	time_t now = time(NULL);
-	struct tm tm;
-
-	gmtime_r(&now, &tm);
-	strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return buf;
-}
-
 /* ---- lines ---- */
 
 /* 0, or -EPIPE if the reader went away, or another negative errno. */
@@ -70,10 +59,11 @@ static int flushed(bool written)
 static int print_object(json_t *o)
 {
 	AUTO_STRBUF struct strbuf line = {0};
-	char when[32];
+	char when[DATE_SIZE];
 	int r;
 
-	json_object_set_new(o, "time", json_string(time_now(when, sizeof(when))));
+	date_now(when);
+	json_object_set_new(o, "time", json_string(when));
 	r = json_line(&line, o);
 	json_decref(o);
 	return flushed(r == 0 && puts(strbuf_str(&line)) >= 0);
@@ -82,10 +72,11 @@ static int print_object(json_t *o)
 static int print_line(const char *text)
 {
 	AUTO_FREE char *clean = xstrdup(text);
-	char when[32];
+	char when[DATE_SIZE];
 
 	text_clean(clean);
-	return flushed(printf("%s %s\n", time_now(when, sizeof(when)), clean) >= 0);
+	date_now(when);
+	return flushed(printf("%s %s\n", when, clean) >= 0);
 }
 
 static int print_change(const struct watch *w, const struct fleet_change *c)
@@ -114,31 +105,13 @@ static int print_changes(const struct watch *w, const json_t *now)
 	return r;
 }
 
-/* ---- the kernel log ---- */
-
-static const json_t *log_of(const json_t *check)
-{
-	return json_object_get(json_object_get(check, "machine"), "log");
-}
-
-/* Where the log continues behind what was there before; its oldest lines may be gone. */
-static size_t first_new(const json_t *before, const json_t *now)
-{
-	size_t n = json_array_size(before);
-
-	for (size_t i = json_array_size(now); n && i-- > 0;)
-		if (json_equal(json_array_get(now, i), json_array_get(before, n - 1)))
-			return i + 1;
-	return 0;
-}
-
 static int print_log(const struct watch *w, const json_t *now)
 {
-	const json_t *lines = log_of(now);
+	const json_t *lines;
+	size_t i = fleet_new_log(w->last, now, &lines);
 	int r = 0;
 
-	for (size_t i = first_new(log_of(w->last), lines); r == 0 && i < json_array_size(lines);
-	     i++) {
+	for (; r == 0 && i < json_array_size(lines); i++) {
 		json_t *line = json_array_get(lines, i);
 
 		if (w->common->json)

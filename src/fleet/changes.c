@@ -58,3 +58,19 @@ struct fleet_change *fleet_changes(struct fleet *f, const struct fleet_host *bef
 	}
 	return changes;
 }
+
+static const json_t *log_of(const json_t *check)
+{
+	return json_object_get(json_object_get(check, "machine"), "log");
+}
+
+size_t fleet_new_log(const json_t *before, const json_t *now, const json_t **ret_lines)
+{
+	const json_t *old = log_of(before), *lines = *ret_lines = log_of(now);
+	size_t n = json_array_size(old);
+
+	for (size_t i = json_array_size(lines); n && i-- > 0;)
+		if (json_equal(json_array_get(lines, i), json_array_get(old, n - 1)))
+			return i + 1;
+	return 0; /* the lines that were there before are gone */
+}

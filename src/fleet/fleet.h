@@ -301,6 +301,8 @@ struct fleet_change {
 /* In the fleet's memory; both are hosts of it. */
 struct fleet_change *fleet_changes(struct fleet *f, const struct fleet_host *before,
 				   const struct fleet_host *now, size_t *ret_n);
+/* The kernel log in what check prints now, and the index of its first line that what it printed before lacks. */
+size_t fleet_new_log(const json_t *before, const json_t *now, const json_t **ret_lines);
 
 /* New reference; all that fleet_add_fleet needs, and what was found. `head` is kept. */
 void fleet_json(const struct fleet *f, json_t *head);

@@ -103,14 +103,19 @@ static int write_textfile(const char *path, const struct strbuf *b)
 	return err_sys(e, "--textfile: cannot write %s", path);
 }
 
-/* The status is the answer: it does not change because the line could not be written. */
+/*
+ * The status is the answer: it does not change because the line could not be written. Of metrics, which are all of the answer,
+ * it does.
+ */
 static int answer_with(struct deadline *late, const struct strbuf *line, int code)
 {
+	int written = EXIT_OK;
+
 	atomic_store(&late->code, code);
 	atomic_store(&late->doing, "the answer was being written");
 	if (line->len)
-		print_text(line, EXIT_OK);
-	return code;
+		written = print_text(line, EXIT_OK);
+	return late->caller->metrics && written != EXIT_OK ? written : code;
 }
 
 static int answer(struct deadline *late, const struct caller_options *o,

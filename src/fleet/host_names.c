@@ -91,9 +91,10 @@ static int add_item(const char *list, const char *item, size_t n, struct arena *
 		return refuse(list, "a name is empty");
 	if (!open && !close)
 		return add_name(a, ret, arena_strndup(a, item, n));
-	if (!open || !close || close < open ||
-	    memchr(close + 1, '[', n - (size_t)(close + 1 - item)))
+	if (!open || !close || close < open)
 		return refuse(list, "brackets do not match");
+	if (memchr(close + 1, '[', n - (size_t)(close + 1 - item)))
+		return refuse(list, "a name has more than one pair of brackets");
 	for (range = open + 1; r == 0 && range <= close; range++) {
 		size_t length = strcspn(range, ",]");
 

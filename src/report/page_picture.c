@@ -274,7 +274,8 @@ static const struct {
 	const char *legend;
 } charts[CHART_N] = {
 	[CHART_EXPECTED] = {put_expected, "bar: measured; line: expected; ! falls short, x failed"},
-	[CHART_CHANGE] = {put_change, "grey: before; blue: after; ! or x: worse than before"},
+	[CHART_CHANGE] = {put_change,
+			  "grey: before; blue: after; ! or x: some of its figures are worse"},
 	[CHART_SPREAD] = {put_spread, "line: median"},
 };
 

@@ -488,6 +488,8 @@ static void gid_index_is_checked_against_the_ports(void **state)
 	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "a fixed setting");
 	m->nccl.setting_n--;
 	p->gids_listed = fact_int_unknown("needs root");
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "link-local v2 GID");
+	m->nccl.settings[0].value = "9"; /* it may be among those that are not shown */
 	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "a fixed setting");
 	build_free(m);
 }
@@ -1229,6 +1231,8 @@ static void ports_count_where_nccl_would_use_them(void **state)
 	p->state = fact_str("INIT", here);
 	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "subnet manager");
 	p->state = m->rdma[0].ports[0].state = fact_str("DOWN", here);
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "nobody has opened");
+	m->rdma[0].ports[0].phys_state = fact_str("Polling", here);
 	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "it carries no traffic");
 	build_setting(m, "NCCL_IB_DISABLE", "1");
 	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "it carries no traffic");
@@ -1247,6 +1251,7 @@ static void a_spare_port_is_no_fault(void **state)
 	m->rdma[1].pci->address = m->rdma[0].pci->address;
 	m->rdma[1].pci->address.function = 1;
 	m->rdma[1].ports[0].state = fact_str("DOWN", here);
+	m->rdma[1].ports[0].phys_state = fact_str("Polling", here);
 	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "it carries no traffic");
 	build_setting(m, "NCCL_IB_HCA", "mlx5_1");
 	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "it carries no traffic");

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/markup.h"
 #include "base/source.h"
 #include "base/text.h"
 #include "fix/host.h"
@@ -489,6 +490,14 @@ static void could_not_read(struct boot_entries *b, struct arena *a, const char *
 	b->error = error;
 }
 
+bool boot_name_is_text(const char *name)
+{
+	AUTO_FREE char *clean = xstrdup(name);
+
+	text_clean(clean);
+	return strcmp(clean, name) == 0;
+}
+
 /* A clause: why the file cannot be replaced; NULL: it can. */
 static const char *why_not(struct system *y, const char *path, const char *name, bool has_zero)
 {
@@ -496,6 +505,8 @@ static const char *why_not(struct system *y, const char *path, const char *name,
 
 	if (source_read_link(y->s, &target, "%s", path) == 0)
 		return "is a symbolic link";
+	if (!boot_name_is_text(name))
+		return "has a name that is not UTF-8, or with control characters";
 	if (has_zero)
 		return "has a zero byte in it";
 	return host_has_room_beside(name) ? NULL

@@ -60,6 +60,8 @@ void boot_entries_read(struct source *s, struct arena *a, const char *running,
  */
 void boot_entries_read_since(struct source *s, struct arena *a, const char *running,
 			     const char *const *earlier, struct boot_entries *ret);
+/* UTF-8 without control characters: the journal can hold it. */
+bool boot_name_is_text(const char *name);
 /* What kernel-install's names of entries begin with: the machine ID and the token, as far as there are; NULL-ended. NULL: there is neither. */
 const char *const *boot_own_names(struct source *s, struct arena *a);
 /* Its machine ID, as kernel-install takes it, in the arena; NULL: it has none. */

@@ -226,7 +226,8 @@ static const char *const *known_names(struct planner *p)
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->n; i++)
-		*ARENA_PUSH(p->a, names, n) = b->items[i].name;
+		if (boot_name_is_text(b->items[i].name))
+			*ARENA_PUSH(p->a, names, n) = b->items[i].name;
 	*ARENA_PUSH(p->a, names, n) = NULL;
 	return names;
 }

@@ -2,15 +2,19 @@
 /* What a plan is made of: steps, entries for people, and why each is there. */
 #include "fix/make_plan_impl.h"
 
+#include "base/markup.h"
+
 #include <stdarg.h>
 #include <string.h>
 
+/* Names of files may be in it, and the journal holds UTF-8 only. */
 #define FORMAT(p, fmt)                                                                             \
 	({                                                                                         \
 		va_list ap_;                                                                       \
 		va_start(ap_, fmt);                                                                \
 		char *text_ = arena_vprintf((p)->a, fmt, ap_);                                     \
 		va_end(ap_);                                                                       \
+		text_clean(text_);                                                                 \
 		text_;                                                                             \
 	})
 

@@ -3,6 +3,7 @@
 #include "fix/boot_entries.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -544,6 +545,35 @@ static void a_zero_byte(void **state)
 	assert_int_equal(find(&b, "zeros.conf")->kind, ENTRY_OTHERS);
 }
 
+/* The journal cannot hold such a name; the other entries are changed all the same. */
+static void names_that_are_no_text(void **state)
+{
+	static const char *const names[] = {"Gro\xdf.conf", "a\tb.conf",
+					    "Gr\xc3\xb6\xc3\x9f"
+					    "e.conf"};
+	AUTO_STRBUF struct strbuf list = {0};
+	struct boot_entries b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", names[i]);
+
+		strbuf_printf(&list, "%s\n", names[i]);
+		source_put_file(map, path, "linux /a\noptions root=a\n", 24);
+	}
+	source_put_list(map, "boot/loader/entries", list.text);
+	boot_entries_read(map, arena, "root=a", &b);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const char *why = find(&b, names[i])->why_not;
+
+		if (i < 2)
+			assert_string_equal(
+				why, "has a name that is not UTF-8, or with control characters");
+		else
+			assert_null(why);
+	}
+}
+
 /* Of a system that does not run its fstab says the root. */
 static void root_of_fstab(void **state)
 {
@@ -614,6 +644,7 @@ int main(void)
 		SYSTEM_TEST(roots_by_device),
 		SYSTEM_TEST(what_cannot_be_replaced),
 		SYSTEM_TEST(a_zero_byte),
+		SYSTEM_TEST(names_that_are_no_text),
 		SYSTEM_TEST(root_of_fstab),
 		SYSTEM_TEST(a_partition_that_is_mounted_twice),
 	};

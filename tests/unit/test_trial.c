@@ -1278,6 +1278,33 @@ static void an_entry_of_the_trial_is_confirmed(void **state)
 	assert_string_equal(undone, "");
 }
 
+/* An entry whose name the journal cannot hold is left to the person; the others are changed. */
+static void a_name_that_is_no_text(void **state)
+{
+	static const char path[] = ENTRIES RIG_ID "-Gro\xdf.conf";
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	AUTO_FREE char *text = rig_get(g, RIG_ENTRY), *kept = NULL, *line = NULL;
+	enum fix_result result;
+	unsigned number;
+	bool named = false;
+
+	rig_put(g, path, text);
+	make_plan(g, TRIAL_NEVER, false, "iommu=pt", &p);
+	for (size_t i = 0; i < p.plan->manual_n; i++)
+		named |= strstr(p.plan->manual[i].how, "-Gro?.conf, which has a name") != NULL;
+	assert_true(named);
+	if (fix_apply(&g->run, p.plan, &result, &number) < 0)
+		fail_msg("apply: %s", err_msg());
+	assert_int_equal(result, FIX_DONE);
+	kept = rig_get(g, path);
+	assert_string_equal(kept, text);
+	line = rig_get(g, RIG_ENTRY);
+	assert_non_null(strstr(line, "iommu=pt"));
+	undo(g);
+	assert_int_equal(number, 1);
+}
+
 /* A person wants it for good: an entry that took it from the person's line keeps it. */
 static void a_persons_panic_stays(void **state)
 {
@@ -2274,6 +2301,7 @@ int main(void)
 		LOADER(undo_cut_short),
 		LOADER(errors),
 		LOADER(errors_of_confirm),
+		LOADER(a_name_that_is_no_text),
 		LOADER(full_disks),
 		EXTENDED(confirmed),
 		EXTENDED(apply_cut_short),

@@ -2,6 +2,7 @@
 /* From the counts of a check kernel to the kind of wrong, and to the words for it. */
 #include "bench/verify.h"
 
+#include "base/text.h"
 #include "kernels/pattern.h"
 
 #include <inttypes.h>
@@ -164,9 +165,10 @@ void wrong_say(const struct wrong *w, char *buf, size_t size)
 	case WRONG_OLD:
 		if (!w->rounds_ago)
 			snprintf(buf, size, "old data");
+		else if (w->rounds_ago == 1)
+			snprintf(buf, size, "old data, of the round before");
 		else
-			snprintf(buf, size,
-				 "old data, written %" PRIu64 " rounds ago (1: the one before)",
+			snprintf(buf, size, "old data, written %" PRIu64 " rounds ago",
 				 (uint64_t)w->rounds_ago);
 		break;
 	case WRONG_FOREIGN:
@@ -181,8 +183,9 @@ void wrong_say(const struct wrong *w, char *buf, size_t size)
 			 w->from_bytes);
 		break;
 	case WRONG_OUTSIDE:
-		snprintf(buf, size, "right, but %" PRIu64 " words around it were overwritten",
-			 w->wrong_words);
+		snprintf(buf, size, "right, but %" PRIu64 " %s around it %s overwritten",
+			 w->wrong_words, text_plural(w->wrong_words, "word", "words"),
+			 text_plural(w->wrong_words, "was", "were"));
 		break;
 	default:
 		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " words are wrong", w->wrong_words,

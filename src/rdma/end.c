@@ -5,6 +5,7 @@
 #include "kernels/pattern.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define PLACES_MAX   4096
@@ -125,13 +126,17 @@ int end_poison(const struct end *e, const struct end_round *r, struct rdma_failu
 
 int end_say_wrong(const struct rdma_cell *cell, bool read, struct rdma_failure *f)
 {
-	char text[128];
+	char text[128], of[64] = "";
 
 	wrong_say(&cell->wrong, text, sizeof(text));
-	return rdma_fail(f, RDMA_STEP_DATA, (int)cell->wrong.kind,
-			 "every %s completed, but the data is wrong: %s (%llu of %llu words)",
-			 read ? "read" : "write", text, (unsigned long long)cell->wrong.wrong_words,
+	if (cell->wrong.kind != WRONG_GARBAGE &&
+	    cell->wrong.kind != WRONG_OUTSIDE) /* these say it */
+		snprintf(of, sizeof(of), " (%llu of %llu words)",
+			 (unsigned long long)cell->wrong.wrong_words,
 			 (unsigned long long)cell->wrong.words);
+	return rdma_fail(f, RDMA_STEP_DATA, (int)cell->wrong.kind,
+			 "every %s completed, but the data is wrong: %s%s", read ? "read" : "write",
+			 text, of);
 }
 
 int end_check(const struct end *e, const struct end_round *r, struct rdma_cell *cell,

@@ -443,12 +443,12 @@ static const struct {
 	const char *kind, *word, *says;
 } wrongs[] = {
 	{"lost", "completed-but-absent", "nothing arrived"},
-	{"stale", "stale", "old data, written 1 rounds ago"},
+	{"stale", "stale", "old data, of the round before"},
 	{"shift", "displaced", "+2097152 bytes from its place"},
 	{"torn", "torn", "right up to byte 65472, then not written"},
 	{"flip", "garbage", "4 of 524288 words"},
 	{"zeros", "zeros", "zeros from byte 0 on"},
-	{"outside", "outside", "right, but 1 words around it were overwritten"},
+	{"outside", "outside", "right, but 1 word around it was overwritten"},
 };
 
 /* In the one direction it is found, and the other is judged by itself. */

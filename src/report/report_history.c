@@ -175,6 +175,16 @@ static void add_outputs(struct document *out, const json_t *log, size_t step)
 	}
 }
 
+static const char *const mark_texts[MARK_N] = {
+	[MARK_NONE] = "not begun",
+	[MARK_STARTED] = "begun, not finished",
+	[MARK_DONE] = "done",
+	[MARK_FAILED] = "failed",
+	[MARK_UNDO_STARTED] = "undo begun, not finished",
+	[MARK_UNDONE] = "undone",
+	[MARK_UNDO_FAILED] = "could not be undone",
+};
+
 /* Also shows steps that only run when undone: their marks matter here. */
 static void add_step(struct document *out, const struct history_report *r, size_t entry, size_t i)
 {
@@ -188,7 +198,7 @@ static void add_step(struct document *out, const struct history_report *r, size_
 	/* That its turn is still to come is in the title. */
 	if (step_does(s) || (e->marks[i] != MARK_DONE && e->marks[i] != MARK_NONE))
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "State:", "%s",
-			      step_mark_word(e->marks[i]));
+			      mark_texts[e->marks[i]]);
 	if (e->errors[i])
 		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Error:", "%s", e->errors[i]);
 	if (s->rules.n) {

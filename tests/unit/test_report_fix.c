@@ -886,9 +886,10 @@ static void one_fix_is_shown_whole(void **state)
 					    "1. ",
 					    "State:",
 					    "done",
+					    "4. ",
+					    "State: could not be undone",
 					    "7. ",
-					    "State:",
-					    "failed",
+					    "State: failed",
 					    "Error:",
 					    "no space left",
 					    "Printed:",
@@ -907,6 +908,7 @@ static void one_fix_is_shown_whole(void **state)
 
 	(void)state;
 	e.marks[0] = e.marks[4] = MARK_DONE;
+	e.marks[3] = MARK_UNDO_FAILED;
 	e.marks[6] = MARK_FAILED;
 	e.errors[6] = "no space left";
 	report_history_entry(d, &r, 0);

@@ -170,11 +170,6 @@ int ingest_open_all(const char *const *paths, size_t n, const char *host, struct
 	return r;
 }
 
-int ingest_open(const char *path, struct source **ret)
-{
-	return ingest_open_all(&path, 1, NULL, ret);
-}
-
 int ingest_hosts(const char *const *paths, size_t n, struct arena *a, struct texts *ret)
 {
 	struct pasted *t = new_pasted(paths, n, NULL);

@@ -17,8 +17,6 @@ struct texts;
  * with one sentence that names file and place; -EXDEV: texts of several hosts, which ingest_hosts lists.
  */
 int ingest_open_all(const char *const *paths, size_t n, const char *host, struct source **ret);
-/* The same of one; for tests. */
-int ingest_open(const char *path, struct source **ret);
 
 /* The hosts that the texts name, each of which can be read by itself. */
 int ingest_hosts(const char *const *paths, size_t n, struct arena *a, struct texts *ret);

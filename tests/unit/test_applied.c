@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
-#include "ingest/ingest.h"
 #include "judged.h"
+#include "open_recording.h"
 #include "recording/recording.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int set_up(void **state)
 	static const struct machine_request all = {.parts = MACHINE_ALL};
 	struct source *map = source_new_map(MACHINE), *recording, *tee;
 
-	assert_int_equal(ingest_open(MACHINE, &recording), 0);
+	assert_int_equal(open_recording(MACHINE, &recording), 0);
 	tee = source_new_tee(recording, map);
 	machine_free(machine_read(tee, &all));
 	source_free(tee);

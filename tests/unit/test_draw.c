@@ -8,8 +8,8 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
-#include "ingest/ingest.h"
 #include "judged.h"
+#include "open_recording.h"
 #include "run_command.h"
 
 #include <dirent.h>
@@ -418,7 +418,7 @@ static size_t check_marks(const char *path)
 	struct source *s;
 	size_t n = 0;
 
-	assert_int_equal(ingest_open(path, &s), 0);
+	assert_int_equal(open_recording(path, &s), 0);
 	j = judge_read(machine_read(s, &request));
 	source_free(s);
 	check_geometry(rects, parse(r.out, rects, sizeof(rects) / sizeof(*rects)));

@@ -6,8 +6,8 @@
 #include "base/strbuf.h"
 #include "bench/collective_bench.h"
 #include "ingest/figures_open.h"
-#include "ingest/ingest.h"
 #include "json_schema.h"
+#include "open_recording.h"
 #include "result/comparison.h"
 #include "result/figures_json.h"
 
@@ -787,7 +787,7 @@ static void machines_are_told_from_results(void **state)
 	struct source *s;
 
 	(void)state;
-	assert_true(ingest_open("tests/figures/release-0.1.0/test.json", &s) < 0);
+	assert_true(open_recording("tests/figures/release-0.1.0/test.json", &s) < 0);
 	assert_non_null(strstr(err_msg(),
 			       "is JSON, not a recording or a text with outputs that onehop "
 			       "reads: use onehop compare"));

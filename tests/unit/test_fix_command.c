@@ -10,9 +10,9 @@
 #include "diagnose/diagnose.h"
 #include "fix/fix.h"
 #include "fix/make_plan.h"
-#include "ingest/ingest.h"
 #include "json_schema.h"
 #include "machine/machine.h"
+#include "open_recording.h"
 #include "run_command.h"
 #include "session/planning.h"
 
@@ -119,7 +119,7 @@ static void apply(const char *root, unsigned expected)
 	struct diagnosis *d;
 	struct plan *p;
 
-	assert_int_equal(ingest_open(MACHINE, &s), 0);
+	assert_int_equal(open_recording(MACHINE, &s), 0);
 	m = machine_read(s, &all);
 	t = topology_new(m);
 	d = diagnose(t);

@@ -10,7 +10,7 @@
 #include "check_text.h"
 #include "diagnose/diagnose.h"
 #include "fix/make_plan.h"
-#include "ingest/ingest.h"
+#include "open_recording.h"
 #include "report/report_fix.h"
 
 #include <errno.h>
@@ -608,7 +608,7 @@ static struct machine *recorded(const char *name, const struct root_kind *k)
 	struct source *s = NULL;
 	struct machine *m;
 
-	assert_int_equal(ingest_open(path, &s), 0);
+	assert_int_equal(open_recording(path, &s), 0);
 	m = machine_read(s, &all);
 	source_free(s);
 	m->kernel.boot_loader = fact_int(k->loader, here);

@@ -9,8 +9,8 @@
 #include "build_machine.h"
 #include "check_text.h"
 #include "fix/make_plan.h"
-#include "ingest/ingest.h"
 #include "machine/efi_variable.h"
+#include "open_recording.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -2730,7 +2730,7 @@ static void open_recorded(struct recorded *r, const char *name)
 	AUTO_FREE char *path = xprintf("tests/machines/%s", name);
 
 	memset(r, 0, sizeof(*r));
-	assert_int_equal(ingest_open(path, &r->source), 0);
+	assert_int_equal(open_recording(path, &r->source), 0);
 	r->machine = machine_read(r->source, &all);
 	r->w.arena = r->w.set.arena = arena_new();
 	r->w.request = (struct plan_request){.machine = r->machine,

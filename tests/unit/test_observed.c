@@ -5,9 +5,9 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "bench/test_figures.h"
-#include "ingest/ingest.h"
 #include "ingest/text.h"
 #include "machine/observed.h"
+#include "open_recording.h"
 #include "result/figures_json.h"
 #include "session/store.h"
 #include "topology/topology.h"
@@ -36,7 +36,7 @@ static int set_up(void **state)
 	struct machine *m;
 
 	s->map = source_new_map(MACHINE);
-	assert_int_equal(ingest_open(MACHINE, &recording), 0);
+	assert_int_equal(open_recording(MACHINE, &recording), 0);
 	tee = source_new_tee(recording, s->map);
 	m = machine_read(tee, &all);
 	assert_int_equal(m->gpu_n, 2);

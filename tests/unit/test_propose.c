@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/diagnose.h"
-#include "ingest/ingest.h"
+#include "open_recording.h"
 #include "recording/recording.h"
 
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static struct machine *recorded(const char *name)
 	struct source *s = NULL;
 	struct machine *m;
 
-	assert_int_equal(ingest_open(path, &s), 0);
+	assert_int_equal(open_recording(path, &s), 0);
 	m = machine_read(s, &all);
 	source_free(s);
 	return m;

@@ -6,8 +6,8 @@
 #include "base/strbuf.h"
 #include "build_machine.h"
 #include "check_text.h"
-#include "ingest/ingest.h"
 #include "json_schema.h"
+#include "open_recording.h"
 #include "report/json_layout.h"
 #include "report/report.h"
 
@@ -513,7 +513,7 @@ static void recorded_machines_give_valid_json(void **state)
 
 		if (e->d_name[0] == '.' || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
-		assert_int_equal(ingest_open(path, &s), 0);
+		assert_int_equal(open_recording(path, &s), 0);
 		m = machine_read(s, &all);
 		assert_json_valid(m, path);
 		machine_free(m);
@@ -536,7 +536,7 @@ static void json_of_four_gpus_is_small(void **state)
 	json_t *json;
 
 	(void)state;
-	assert_int_equal(ingest_open("tests/machines/h200x4", &s), 0);
+	assert_int_equal(open_recording("tests/machines/h200x4", &s), 0);
 	m = machine_read(s, &all);
 	t = topology_new(m);
 	d = diagnose(t);

@@ -8,9 +8,9 @@
 #include "check_text.h"
 #include "diagnose/diagnose.h"
 #include "fix/make_plan.h"
-#include "ingest/ingest.h"
 #include "json_schema.h"
 #include "machine/machine.h"
+#include "open_recording.h"
 #include "report/report_fix.h"
 
 #include <cmocka.h>
@@ -1123,7 +1123,7 @@ static size_t plan_recording(const char *path)
 	struct plan *p;
 	size_t n;
 
-	assert_int_equal(ingest_open(path, &s), 0);
+	assert_int_equal(open_recording(path, &s), 0);
 	m = machine_read(s, &all);
 	p = plan_for(s, m, &changes);
 	assert_complete(p, path);

@@ -10,6 +10,7 @@
 #include "diagnose/diagnose.h"
 #include "ingest/ingest.h"
 #include "ingest/observe.h"
+#include "open_recording.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -217,7 +218,7 @@ static bool is_real(const char *machine)
 	size_t size;
 	bool real = false;
 
-	if (strchr(machine, '+') || ingest_open(path, &s) < 0)
+	if (strchr(machine, '+') || open_recording(path, &s) < 0)
 		return false;
 	if (source_read(s, &note, &size, "note.txt") == 0)
 		real = text_starts_with(note, "origin: real") ||

@@ -6,8 +6,8 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "diagnose/symptom.h"
-#include "ingest/ingest.h"
 #include "judged.h"
+#include "open_recording.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static struct judged judge(const char *machine)
 	struct machine *m;
 
 	strbuf_printf(&path, "tests/machines/%s", machine);
-	if (ingest_open(strbuf_str(&path), &s) < 0)
+	if (open_recording(strbuf_str(&path), &s) < 0)
 		fail_msg("%s", err_msg());
 	m = machine_read(s, &everything);
 	source_free(s);

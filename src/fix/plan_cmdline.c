@@ -230,33 +230,76 @@ bool plan_words_conflict(const char *word, const char *other)
 	return i >= 0 && conflicts[i].against;
 }
 
-struct conflict_search {
-	struct planner *p;
-	const char *word;
-	struct texts rules;
+struct found {
+	const char *word, *file;
+	unsigned line;
 };
 
-static void note_conflict(void *context, const char *word, const char *file, unsigned line)
-{
-	const struct conflict_search *s = context;
-	int i = find_conflict(s->word, word);
+struct finds {
+	struct arena *a;
+	struct found *items;
+	size_t n;
+};
 
-	if (i < 0 || strcmp(file, "/" FILE_GRUB) == 0)
+static void find_word(void *context, const char *word, const char *file, unsigned line)
+{
+	struct finds *f = context;
+
+	*ARENA_PUSH(f->a, f->items, f->n) =
+		(struct found){arena_strdup(f->a, word), arena_strdup(f->a, file), line};
+}
+
+/* Of another maker's IOMMU: this processor has none. */
+static bool is_foreign(struct planner *p, const char *word)
+{
+	const struct fact_int vendor = p->m->cpu.vendor;
+
+	return (fact_is(vendor, CPU_AMD) && text_starts_with(word, "intel_iommu=")) ||
+	       (fact_is(vendor, CPU_INTEL) && text_starts_with(word, "amd_iommu="));
+}
+
+static bool switches_intel(const char *word)
+{
+	return has_item(word, "intel_iommu", "on") || has_item(word, "intel_iommu", "off");
+}
+
+/* On one line the kernel takes the last "on" or "off" of intel_iommu=; the other parameters have no way back. */
+static bool is_overridden(const struct finds *f, size_t i)
+{
+	const struct found *x = &f->items[i];
+
+	for (size_t k = i + 1; k < f->n && switches_intel(x->word); k++)
+		if (f->items[k].line == x->line && strcmp(f->items[k].file, x->file) == 0 &&
+		    switches_intel(f->items[k].word))
+			return true;
+	return false;
+}
+
+static void note_conflict(struct planner *p, const char *own, struct texts rules,
+			  const struct found *x)
+{
+	int i = find_conflict(own, x->word);
+
+	if (i < 0 || strcmp(x->file, "/" FILE_GRUB) == 0 || is_foreign(p, x->word))
 		return;
-	if (strcmp(file, "/proc/cmdline") == 0)
-		plan_note(s->p, "the running kernel has %s, which %s", word, conflicts[i].says);
+	if (strcmp(x->file, "/proc/cmdline") == 0)
+		plan_note(p, "the running kernel has %s, which %s", x->word, conflicts[i].says);
 	else
-		plan_note(s->p, "%s:%u has %s, which %s", file, line, word, conflicts[i].says);
-	if (conflicts[i].stronger && strcmp(file, "/proc/cmdline") != 0)
-		plan_manual(s->p, s->rules, arena_printf(s->p->a, "remove %s", word),
-			    "delete %s in %s, line %u", word, file, line);
+		plan_note(p, "%s:%u has %s, which %s", x->file, x->line, x->word,
+			  conflicts[i].says);
+	if (conflicts[i].stronger && strcmp(x->file, "/proc/cmdline") != 0)
+		plan_manual(p, rules, arena_printf(p->a, "remove %s", x->word),
+			    "delete %s in %s, line %u", x->word, x->file, x->line);
 }
 
 void plan_word_conflicts(struct planner *p, const char *word, struct texts rules)
 {
-	struct conflict_search s = {p, word, rules};
+	struct finds f = {p->a, NULL, 0};
 
-	plan_each_word(p, note_conflict, &s);
+	plan_each_word(p, find_word, &f);
+	for (size_t i = 0; i < f.n; i++)
+		if (!is_overridden(&f, i))
+			note_conflict(p, word, rules, &f.items[i]);
 }
 
 /* ---- what runs ---- */

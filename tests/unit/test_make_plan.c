@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fix/make_plan.c and plan_*.c: what each kind of change becomes on each kind of host. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/source_impl.h"
@@ -685,6 +686,7 @@ static void conflicts_are_shown(void **state)
 
 	(void)state;
 	debian(&w);
+	w.m->cpu.vendor = fact_int_unknown("test");
 	w.m->kernel.cmdline = fact_str(GRUB_LINE " intel_iommu=on", "test");
 	put(&w, "etc/default/grub",
 	    "# GRUB_CMDLINE_LINUX=\"iommu=off\"\n\nGRUB_CMDLINE_LINUX=\"quiet "
@@ -702,6 +704,43 @@ static void conflicts_are_shown(void **state)
 	assert_string_equal(manual(w.plan, "remove amd_iommu=off"),
 			    "delete amd_iommu=off in /etc/default/grub.d/10-a.cfg, line 2");
 	world_free(&w);
+}
+
+/* On one line the kernel takes the last intel_iommu=; what is another maker's has no effect at all. */
+static void words_without_effect(void **state)
+{
+	static const struct {
+		enum cpu_vendor vendor;
+		const char *line, *note; /* NULL: none */
+		bool removed;
+	} rows[] = {
+		{CPU_INTEL, "intel_iommu=on intel_iommu=off", "has intel_iommu=off", true},
+		{CPU_INTEL, "intel_iommu=off intel_iommu=on,sm_on", "has intel_iommu=on,sm_on",
+		 false},
+		{CPU_INTEL, "intel_iommu=off intel_iommu=sm_on", "has intel_iommu=off", true},
+		{CPU_INTEL, "amd_iommu=off", NULL, false},
+		{CPU_AMD, "intel_iommu=on intel_iommu=off", NULL, false},
+		{CPU_AMD, "amd_iommu=off amd_iommu=pgtbl_v2", "has amd_iommu=off", true},
+		{CPU_OTHER, "amd_iommu=off", "has amd_iommu=off", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_FREE char *file = xprintf("GRUB_CMDLINE_LINUX=\"%s\"\n", rows[i].line);
+		struct world w;
+
+		debian(&w);
+		w.m->cpu.vendor = rows[i].vendor == CPU_OTHER ? fact_int_unknown("test")
+							      : fact_int(rows[i].vendor, "test");
+		put(&w, "etc/default/grub", file);
+		add_word(&w, "iommu=pt");
+		make(&w);
+		assert_int_equal(has_note(w.plan, "/etc/default/grub:1 has"), rows[i].note != NULL);
+		if (rows[i].note)
+			assert_true(has_note(w.plan, rows[i].note));
+		assert_int_equal(w.plan->manual_n, rows[i].removed);
+		world_free(&w);
+	}
 }
 
 /* Of iommu=pt and a later iommu.passthrough=0 the later one counts, so it is not there already. */
@@ -2849,6 +2888,7 @@ int main(void)
 		cmocka_unit_test(grub_of_suse),
 		cmocka_unit_test(grub_of_proxmox),
 		cmocka_unit_test(conflicts_are_shown),
+		cmocka_unit_test(words_without_effect),
 		cmocka_unit_test(later_word_wins),
 		cmocka_unit_test(odd_words_are_refused),
 		cmocka_unit_test(with_grubby),

@@ -6,9 +6,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "ingest/part.h"
+#include "ingest/log_text.h"
 #include "ingest/text.h"
-#include "ingest/text_reduce.h"
 
 #include <errno.h>
 #include <string.h>
@@ -250,83 +249,18 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 
 /* ---- a file ---- */
 
-/* What is held of a log as it is; of a larger one only the lines that are read. */
-#define MOST_HELD ((size_t)64 << 20)
-enum { HEAD = 1 << 16 };
-
-struct log_file {
-	struct strbuf text;
-	struct strbuf head; /* what a large text that is not a log seems to be */
-	struct arena *arena;
-	struct text_reducer lines;
-	bool reduced;
-};
-
-static void cleanup_log_file(struct log_file *f)
-{
-	strbuf_done(&f->text);
-	strbuf_done(&f->head);
-	text_reduce_free(&f->lines);
-	arena_free(f->arena);
-}
-
-static void take_piece(void *to, const char *data, size_t n)
-{
-	struct log_file *f = to;
-
-	if (f->head.len < HEAD)
-		strbuf_add(&f->head, data, n < HEAD ? n : HEAD);
-	if (!f->reduced && f->text.len + n <= MOST_HELD) {
-		strbuf_add(&f->text, data, n);
-		return;
-	}
-	if (!f->reduced)
-		text_reduce_add(&f->lines, f->text.text, f->text.len);
-	f->reduced = true;
-	strbuf_done(&f->text);
-	f->text = (struct strbuf){0};
-	if (text_reduce_size(&f->lines) < INGEST_MAX_LOG)
-		text_reduce_add(&f->lines, data, n);
-}
-
-/* The lines that are kept, on the lines where they were. */
-static int rebuild(struct log_file *f, const char *name)
-{
-	unsigned number = 1;
-
-	text_reduce_end(&f->lines);
-	if (text_reduce_size(&f->lines) >= INGEST_MAX_LOG ||
-	    (f->lines.n && f->lines.lines[f->lines.n - 1].number > INGEST_MAX_LOG))
-		return err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
-			       INGEST_MAX_LOG >> 20);
-	for (size_t i = 0; i < f->lines.n; i++) {
-		const struct text_line *l = &f->lines.lines[i];
-
-		if (line_is_short(l) || strcmp(l->text, "...") == 0)
-			continue;
-		for (; number < l->number; number++)
-			strbuf_putc(&f->text, '\n');
-		strbuf_puts(&f->text, l->text);
-	}
-	return 0;
-}
-
 int nccl_log_open(const char *path, struct nccl_log **ret)
 {
-	CLEANUP(cleanup_log_file) struct log_file f = {.arena = arena_new()};
+	CLEANUP(log_text_done) struct log_text t = {0};
 	const char *name = text_file_name(path);
-	int r;
+	int r = log_text_read(path, &t);
 
-	f.lines = text_reducer(f.arena);
-	r = text_read_pieces(path, INGEST_MAX_TEXT, take_piece, &f);
-	if (r == 0 && f.reduced)
-		r = rebuild(&f, name);
-	if (r == 0 && f.reduced && !nccl_log_recognise(strbuf_str(&f.text), f.text.len))
-		r = text_refuse(strbuf_str(&f.head), f.head.len, name,
+	if (r == 0 && !nccl_log_recognise(strbuf_str(&t.text), t.text.len))
+		r = text_refuse(strbuf_str(&t.head), t.head.len, name,
 				"a debug log of NCCL (NCCL_DEBUG=INFO)");
-	r = r < 0 ? r : nccl_log_parse(strbuf_str(&f.text), f.text.len, name, ret);
+	r = r < 0 ? r : nccl_log_parse(strbuf_str(&t.text), t.text.len, name, ret);
 	if (r == 0)
-		(*ret)->reduced = f.reduced;
+		(*ret)->reduced = t.reduced;
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ingest/figures_open.h"
+#include "ingest/log_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/text.h"
 #include "machine/observed.h"
@@ -495,21 +496,22 @@ static int observe_log(const struct strbuf *text, const char *path, struct machi
 static int observe_file(const char *path, struct machine *m)
 {
 	const char *name = text_file_name(path);
-	AUTO_STRBUF struct strbuf text = {0};
-	int r = text_read_file(path, INGEST_MAX_LOG, &text);
+	CLEANUP(log_text_done) struct log_text t = {0};
+	const struct strbuf *text = &t.text;
+	int r = log_text_read(path, &t);
 
 	if (r < 0)
 		return r;
-	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
-		r = observe_log(&text, name, m);
-		return r < 0 && r != -ENODEV && figures_recognise(strbuf_str(&text), text.len)
-			       ? observe_figures(&text, name, m)
+	if (nccl_log_recognise(strbuf_str(text), text->len)) {
+		r = observe_log(text, name, m);
+		return r < 0 && r != -ENODEV && figures_recognise(strbuf_str(text), text->len)
+			       ? observe_figures(text, name, m)
 			       : r;
 	}
-	if (figures_recognise(strbuf_str(&text), text.len))
-		return observe_figures(&text, name, m);
+	if (figures_recognise(strbuf_str(text), text->len))
+		return observe_figures(text, name, m);
 	return text_refuse(
-		strbuf_str(&text), text.len, name,
+		strbuf_str(&t.head), t.head.len, name,
 		"a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug log of NCCL");
 }
 

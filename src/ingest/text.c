@@ -297,6 +297,15 @@ static void add_line(struct text_splitter *s, const char *line, size_t n)
 	push_line(s, arena_strndup(s->arena, s->scratch.text, (size_t)(end - s->scratch.text)));
 }
 
+/* Of a line without an end, which no tool prints, the start is enough. */
+static void add_partial(struct text_splitter *s, const char *data, size_t n)
+{
+	enum { LONGEST = 1 << 20 };
+	const size_t room = s->partial.len < LONGEST ? LONGEST - s->partial.len : 0;
+
+	strbuf_add(&s->partial, data, s->drop_encoded && n > room ? room : n);
+}
+
 void text_split_add(struct text_splitter *s, const char *data, size_t n)
 {
 	const char *end = data + n, *stop;
@@ -306,12 +315,12 @@ void text_split_add(struct text_splitter *s, const char *data, size_t n)
 			add_line(s, data, (size_t)(stop - data));
 			continue;
 		}
-		strbuf_add(&s->partial, data, (size_t)(stop - data));
+		add_partial(s, data, (size_t)(stop - data));
 		add_line(s, s->partial.text, s->partial.len);
 		s->partial.len = 0;
 	}
 	if (data < end)
-		strbuf_add(&s->partial, data, (size_t)(end - data));
+		add_partial(s, data, (size_t)(end - data));
 }
 
 void text_split_end(struct text_splitter *s)

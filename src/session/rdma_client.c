@@ -25,6 +25,7 @@
 #define WINDOW       (64ull << 20)
 #define GPU_WINDOW   HOSTS_GPU_WINDOW /* more than any GPU's cache holds */
 #define SMALL_WINDOW (4ull << 20)     /* of simulated devices */
+#define LEAST_WINDOW (1ull << 20)
 #define MOVE_S       4
 #define DEPTH        128
 #define SAMPLE_US    20000
@@ -133,9 +134,9 @@ static uint64_t window_of(const struct rdma_session *s, const struct host_pair *
 	uint64_t most = devices_are_simulated(&s->devices) ? SMALL_WINDOW
 			: way == REGION_HOST               ? WINDOW
 							   : GPU_WINDOW;
-	double moved = p->rate_gbps * 1e9 * MOVE_S;
+	double moved = fmax(p->rate_gbps * 1e9 * MOVE_S, LEAST_WINDOW);
 
-	return moved > 0 && moved < (double)most ? (uint64_t)moved : most;
+	return p->rate_gbps > 0 && moved < (double)most ? (uint64_t)moved : most;
 }
 
 static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t)

@@ -179,6 +179,8 @@ int fix_check_trial(const struct journal_entry *entries, size_t n)
 				entries[i].trial == TRIAL_RUNS
 					? "fix %u is on trial in this boot: confirm it first "
 					  "(onehop fix --confirm), or undo it (onehop undo %u)"
+				: entries[i].displaced
+					? "fix %u is on trial, but no longer set for the next boot: undo it first (onehop undo %u)"
 					: "fix %u is on trial: reboot to try it, or undo it (onehop undo %u)",
 				entries[i].number, entries[i].number);
 	return 0;
@@ -194,6 +196,11 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 		*ret = i;
 		if (e->trial == TRIAL_RUNS)
 			return 0;
+		if (e->displaced)
+			return err_set(
+				EAGAIN,
+				"fix %u has not been tried yet, and is no longer set for the next boot: onehop undo %u, then onehop fix --apply sets it again",
+				e->number, e->number);
 		if (e->trial == TRIAL_WAITS)
 			return err_set(EAGAIN,
 				       "fix %u has not been tried yet: reboot, then confirm it",

@@ -72,7 +72,8 @@ struct journal_entry {
 	bool was_applied;
 	bool was_on_trial; /* once: it was confirmed if it is applied */
 	enum trial trial;  /* by journal_read and journal_list */
-	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */
+	bool displaced; /* TRIAL_WAITS: somebody has set the next boot to something else; by the same */
+	bool has_words; /* it was on trial, and this boot has its parameters; by the same */
 	/* The first step that confirming it added, in the run that confirms; 0: none was. */
 	size_t added_at;
 	bool no_log; /* it is lost: the first line is on disk before the plan is */

@@ -61,6 +61,7 @@ void journal_note_trial(struct fix_host *h, struct journal_entry *e)
 	if (e->state != FIX_ON_TRIAL)
 		return;
 	journal_boot_id(h, boot_id);
+	e->displaced = !h->image && *boot_id && strcmp(boot_id, e->boot_id) == 0 && !is_set(h, e);
 	if (!*boot_id || strcmp(boot_id, e->boot_id) == 0)
 		e->trial = TRIAL_WAITS;
 	else if (e->has_words)

@@ -108,6 +108,11 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 			out, STYLE_WARN, 0,
 			"This boot tries the kernel parameters of fix %u. To keep them: onehop fix --confirm. Without confirmation the next boot drops them; to cancel now: onehop undo %u. Until it is decided, nothing else is planned.",
 			e->number, e->number);
+	else if (e->displaced)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Fix %u is on trial, but the boot loader is no longer set to start its entry at the next boot: somebody has changed that since. To set it again: onehop undo %u, then onehop fix --apply. Until it is decided, nothing else is planned.",
+			e->number, e->number);
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,

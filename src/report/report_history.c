@@ -86,6 +86,8 @@ static const char *state_note(const struct journal_entry *e, const char *boot_id
 		[TRIAL_OVER] = ", not confirmed",
 	};
 
+	if (e->displaced)
+		return ", but no longer set for the next boot";
 	if (e->trial != TRIAL_NONE)
 		return trials[e->trial];
 	if (fix_reboot_due(e, boot_id))

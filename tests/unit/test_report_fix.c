@@ -740,13 +740,17 @@ static void a_trial_is_told(void **state)
 {
 	static const struct {
 		enum trial trial;
+		bool displaced;
 		const char *history, *plan;
 	} rows[] = {
-		{TRIAL_WAITS, "on trial, starts at the next boot",
+		{TRIAL_WAITS, false, "on trial, starts at the next boot",
 		 "The next boot tries the kernel parameters of fix 1"},
-		{TRIAL_RUNS, "on trial, in effect in this boot (to keep it: onehop fix --confirm)",
+		{TRIAL_WAITS, true, "on trial, but no longer set for the next boot",
+		 "Fix 1 is on trial, but the boot loader is no longer set"},
+		{TRIAL_RUNS, false,
+		 "on trial, in effect in this boot (to keep it: onehop fix --confirm)",
 		 "This boot tries the kernel parameters of fix 1"},
-		{TRIAL_OVER, "on trial, not confirmed", "The trial boot of fix 1"},
+		{TRIAL_OVER, false, "on trial, not confirmed", "The trial boot of fix 1"},
 	};
 
 	(void)state;
@@ -759,6 +763,7 @@ static void a_trial_is_told(void **state)
 		json_t *json;
 
 		e.trial = rows[i].trial;
+		e.displaced = rows[i].displaced;
 		report_history(d, &r);
 		text = written(d);
 		assert_has(text, rows[i].history);

@@ -1702,13 +1702,29 @@ static void custom_cfg_is_edited_meanwhile(void **state)
 	}
 }
 
-/* Somebody chose the next boot after the trial was set: that stays, and the trial goes. */
+static void assert_displaced(struct rig *g, bool displaced)
+{
+	struct journal_entry *entries;
+	size_t n;
+
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(entries[n - 1].trial, TRIAL_WAITS);
+	assert_int_equal(entries[n - 1].displaced, displaced);
+	journal_free(entries, n);
+}
+
+/* Somebody chose the next boot after the trial was set: that is said and stays, and the trial goes. */
 static void another_entry_is_chosen_meanwhile(void **state)
 {
 	struct rig *g = *state;
+	enum fix_result result;
 
 	apply(g);
+	assert_displaced(g, false);
 	loader->choose(g, "windows");
+	assert_displaced(g, true);
+	assert_int_equal(confirm(g, &result), -EAGAIN);
+	assert_non_null(strstr(err_msg(), "no longer set for the next boot"));
 	undo(g);
 	assert_int_equal(state_of(g, NULL), FIX_UNDONE);
 	assert_false(rig_exists(g, loader->entry));

@@ -13,6 +13,7 @@
 #include "machine/gzip_stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A sosreport has some ten thousand files, of which few are relevant. */
@@ -24,6 +25,7 @@ struct pages {
 	struct gzip_stream *gzip; /* NULL: libarchive reads the file itself */
 	const char *path;
 	struct archive_budget budget;
+	char *damage; /* of other archives than gzip; NULL: none */
 };
 
 static void cleanup_pages(struct pages *p)
@@ -31,13 +33,14 @@ static void cleanup_pages(struct pages *p)
 	if (p->archive)
 		p->api.read_free(p->archive);
 	gzip_stream_free(p->gzip);
+	free(p->damage);
 }
 
 /*
  * The readable part of the member: a truncated archive gives what came before the cut. Content
  * beyond the remaining limit is refused, however small the archive is.
  */
-static int read_member(struct pages *p, struct pasted_text *ret)
+static int read_member(struct pages *p, struct pasted_text *ret, bool *ret_damaged)
 {
 	char buf[65536];
 	la_ssize_t n;
@@ -54,7 +57,21 @@ static int read_member(struct pages *p, struct pasted_text *ret)
 		if (text)
 			pasted_feed(ret, buf, (size_t)n);
 	}
+	*ret_damaged = n < 0;
 	return 0;
+}
+
+/* What is missing is not absent. Only the first damage is named: what follows it is a consequence. */
+static void add_damage(struct pages *p, struct pasted *t, const char *name)
+{
+	const char *what = p->api.error_string(p->archive);
+	AUTO_FREE char *sentence = NULL;
+
+	if (p->gzip || p->damage)
+		return;
+	p->damage = xprintf("%s: cannot be read to its end (%s)", name, what ? what : "damaged");
+	sentence = xprintf("%s: what came before was read", p->damage + strlen(name) + 2);
+	pasted_add_trouble(t, name, sentence);
 }
 
 static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t, size_t *parts)
@@ -62,12 +79,13 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	struct pasted_text *x;
 	AUTO_FREE char *name = NULL;
 	const char *member = p->api.entry_pathname(e);
+	bool damaged = false;
 	int r;
 
 	if (p->api.entry_filetype(e) != AE_IFREG || p->api.entry_hardlink(e))
 		return archive_skip(&p->api, p->archive, &p->budget);
 	x = pasted_begin(t);
-	r = read_member(p, x);
+	r = read_member(p, x, &damaged);
 	/* libarchive calls the only member of a compressed file "data". */
 	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
 						     : xstrdup(p->path);
@@ -79,6 +97,8 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 		r = err_set(EINVAL, "%s: is part of a recording", name);
 	if (r == 0 && x->head.len)
 		*parts += pasted_end(t, name, x);
+	if (r == 0 && damaged)
+		add_damage(p, t, name);
 	pasted_drop(x);
 	return r;
 }
@@ -115,7 +135,7 @@ int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 	AUTO_CLOSE int fd = file_open(path);
 	struct archive_entry *e;
 	unsigned members = 0;
-	int r, next;
+	int r, next = ARCHIVE_EOF;
 
 	*ret_n = 0;
 	if (fd < 0)
@@ -128,11 +148,14 @@ int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
 			return err_set(E2BIG, "%s: has more than %d members", path, MOST_MEMBERS);
 		r = add_member(&p, e, t, ret_n);
 	}
+	if (r == 0 && next != ARCHIVE_EOF)
+		add_damage(&p, t, path);
 	if (r == 0 && p.gzip && gzip_stream_damage(p.gzip)) {
 		AUTO_FREE char *what =
 			xprintf("%s: what it unpacks to was read", gzip_stream_damage(p.gzip));
 
 		pasted_add_trouble(t, path, what);
 	}
-	return r;
+	/* Nothing is left of it, a password may be needed. */
+	return r == 0 && p.damage && !*ret_n ? err_set(EBADMSG, "%s", p.damage) : r;
 }

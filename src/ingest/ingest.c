@@ -23,6 +23,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* As Windows writes texts. Of its characters of two bytes the NUL is dropped later on. */
+static bool is_utf16(const char *head, size_t n)
+{
+	return n > 2 && (!memcmp(head, "\xff\xfe", 2) || !memcmp(head, "\xfe\xff", 2));
+}
+
 /* Archives are larger than texts and begin with bytes that no text has, so a look at the start is
  * enough. */
 static bool looks_like_text(int fd)
@@ -30,7 +36,7 @@ static bool looks_like_text(int fd)
 	char head[512];
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
-	return n > 0 && !content_fault(head, (size_t)n);
+	return n > 0 && (!content_fault(head, (size_t)n) || is_utf16(head, (size_t)n));
 }
 
 /*
@@ -65,9 +71,11 @@ static int open_pages(const char *path, struct pasted *t, int refused)
 
 	if (r == 0 && parts)
 		return 0;
-	if ((r == -EFBIG || r == -E2BIG) && refused != -EFBIG)
+	if ((r == -EFBIG || r == -E2BIG || r == -EBADMSG) && refused != -EFBIG)
 		return r;
-	err_say("%s", why);
+	err_say("%s%s", why,
+		r == 0 && refused == -EINVAL ? ", nor has it a text with outputs that onehop reads"
+					     : "");
 	return refused;
 }
 

@@ -689,8 +689,7 @@ struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
 	return r;
 }
 
-/* It waits for its boot, or for a decision: what this machine needs besides is unknown until then. */
-static bool trial_is_open(const struct plan_report *r)
+bool report_trial_is_open(const struct plan_report *r)
 {
 	for (size_t i = 0; i < r->journal_n; i++)
 		if (!r->journal[i].damage &&
@@ -702,7 +701,7 @@ static bool trial_is_open(const struct plan_report *r)
 void report_plan(struct document *out, const struct plan_report *r)
 {
 	add_unfinished(out, r);
-	if (trial_is_open(r))
+	if (report_trial_is_open(r))
 		return;
 	add_head(out, r);
 	add_steps(out, r);

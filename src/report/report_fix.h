@@ -73,6 +73,9 @@ struct fix_lines {
 /* What a piece of news adds: a heading, "1/4 WHAT ... ", its end. `l`: of all of a run. */
 void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbuf *out);
 
+/* A trial waits for its boot, or for a decision: what the machine needs besides is unknown until then. */
+bool report_trial_is_open(const struct plan_report *r);
+
 /* ---- the outcome ---- */
 
 /* The lines that would be lost, file by file, and where to keep them; nothing if there are none. */

@@ -230,22 +230,26 @@ static json_t *no_trial_json(const struct plan_report *r)
 
 json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *outcome)
 {
+	static const struct plan no_steps;
 	const struct plan *p = r->plan;
+	/* As for people: nothing is planned before a trial is decided. */
+	const bool waits = !outcome && report_trial_is_open(r);
+	const struct plan *done = waits ? &no_steps : p;
 	json_t *o = json_head("fix");
 
 	json_object_set_new(o, "recorded", json_boolean(r->machine->recorded));
 	json_object_set_new(o, "root", json_text(r->root));
 	json_object_set_new(o, "unfinished", unfinished_json(r));
-	json_object_set_new(o, "steps", steps_json(p));
+	json_object_set_new(o, "steps", steps_json(done));
 	json_object_set_new(o, "manual", manual_json(p));
-	json_object_set_new(o, "left_out", left_out_json(p));
+	json_object_set_new(o, "left_out", left_out_json(done));
 	json_object_set_new(o, "not_judged", not_judged_json(r));
 	json_object_set_new(o, "apart", opt_in_json(r->changes));
-	json_object_set_new(o, "notes", texts_json(p->notes, p->note_n));
-	json_object_set_new(o, "way_back", texts_json(p->way_back, p->way_back_n));
-	json_object_set_new(o, "reboot", json_boolean(plan_needs_reboot(p)));
-	json_object_set_new(o, "on_confirm", steps_of_json(p->on_confirm, p->on_confirm_n));
-	json_object_set_new(o, "no_trial", no_trial_json(r));
+	json_object_set_new(o, "notes", texts_json(done->notes, done->note_n));
+	json_object_set_new(o, "way_back", texts_json(done->way_back, done->way_back_n));
+	json_object_set_new(o, "reboot", json_boolean(plan_needs_reboot(done)));
+	json_object_set_new(o, "on_confirm", steps_of_json(done->on_confirm, done->on_confirm_n));
+	json_object_set_new(o, "no_trial", waits ? json_null() : no_trial_json(r));
 	json_object_set_new(o, "result", outcome_json(outcome));
 	return o;
 }

@@ -775,6 +775,14 @@ static void a_trial_is_told(void **state)
 		assert_valid(json, "history.schema.json", "on trial");
 		plan = plan_text((struct plan_report){.plan = p, .journal = &e, .journal_n = 1});
 		assert_has(plan, rows[i].plan);
+		json = report_plan_json(&(struct plan_report){.plan = p,
+							      .machine = &live_machine,
+							      .journal = &e,
+							      .journal_n = 1},
+					NULL);
+		assert_true((json_array_size(json_object_get(json, "steps")) > 0) ==
+			    (e.trial == TRIAL_OVER));
+		assert_valid(json, "fix.schema.json", "on trial");
 		/* One state, and no plan that contradicts it. */
 		assert_true((strstr(plan, "Plan: ") != NULL) == (e.trial == TRIAL_OVER));
 		plan_free(p);

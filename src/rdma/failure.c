@@ -226,11 +226,6 @@ const struct rdma_special rdma_specials[] = {
 const size_t rdma_cause_n = ARRAY_LEN(rdma_causes);
 const size_t rdma_special_n = ARRAY_LEN(rdma_specials);
 
-const char *rdma_step_word(enum rdma_step s)
-{
-	return steps[s].word;
-}
-
 const char *rdma_step_text(enum rdma_step s)
 {
 	return steps[s].text;

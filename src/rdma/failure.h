@@ -29,7 +29,6 @@ enum rdma_step {
 	RDMA_STEP_N
 };
 
-const char *rdma_step_word(enum rdma_step s); /* "register-dmabuf" */
 const char *rdma_step_text(enum rdma_step s); /* "registering GPU memory as a dma-buf" */
 
 /* Where more is said of what has no row. */
@@ -63,8 +62,9 @@ struct rdma_special {
 	unsigned about;
 	struct rdma_cause cause;
 };
+/* For tests too. */
 extern const struct rdma_special rdma_specials[];
-extern const size_t rdma_special_n; /* for tests too */
+extern const size_t rdma_special_n;
 
 /* Why a job failed. Functions of this folder fill it when they return a negative errno. */
 struct rdma_failure {

@@ -267,6 +267,15 @@ static const char *block_value(struct planner *p, const char *path, const char *
 	return block && text_after(block, key, &value, &n) ? arena_strndup(p->a, value, n) : "";
 }
 
+/* grub-reboot refuses a file that does not begin like this, and GRUB does not read it. */
+static bool is_block(struct planner *p, const char *path)
+{
+	enum there there;
+	const char *block = plan_read(p, &there, path);
+
+	return !block || text_starts_with(block, "# GRUB Environment Block\n");
+}
+
 /* What is started has this system's root; the running line's word says which. */
 static bool starts_this(struct planner *p, const char *line)
 {
@@ -382,6 +391,9 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 		why = why_not_behind(p, t);
 	if (why)
 		return why;
+	if (!is_block(p, t->block))
+		return arena_printf(p->a, "/%s is damaged (to replace it: grub-editenv /%s create)",
+				    t->block, t->block);
 	next = block_value(p, t->block, "next_entry=");
 	if (*next)
 		return arena_printf(p->a, "GRUB is already set to start \"%s\" at the next boot",

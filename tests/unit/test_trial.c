@@ -665,6 +665,8 @@ static void refusals(void **state)
 		{"proc/self/mountinfo", "", "the file system of /boot/grub/grubenv is unknown"},
 		{GRUBENV, "# GRUB Environment Block\nnext_entry=windows\n",
 		 "is already set to start \"windows\" at the next boot"},
+		{GRUBENV, "hi\n", "/boot/grub/grubenv is damaged"},
+		{GRUBENV, "", "/boot/grub/grubenv is damaged"},
 		{GRUB_CFG, HEADER "insmod blscfg\nblscfg\n" SOURCES, "blscfg"},
 		{GRUB_CFG, HEADER "menuentry a --id a {\nlinux /v " LINE "\n}\n",
 		 "does not read /boot/grub/custom.cfg"},

@@ -60,7 +60,7 @@ static bool command_matters(const char *command)
 /* The command that the splitter found above the next part counts; other lines only separate parts. */
 static const char *gap_line(const struct text_line *l, const struct part *next)
 {
-	if (line_is_blank(l))
+	if (line_is_blank(l) || line_is_date(l))
 		return "";
 	if (line_is_skipped(l))
 		return "```";

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ingest/part_kinds.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -139,6 +140,15 @@ bool line_is_skipped(const struct text_line *l)
 	return text_starts_with(s, "```") || text_starts_with(s, "~~~") || *s == '<';
 }
 
+bool line_is_date(const struct text_line *l)
+{
+	const char *s = line_text(l);
+	int n = 0;
+
+	(void)sscanf(s, "%*3[A-Za-z] %*3[A-Za-z] %*2u %*2u:%*2u:%*2u %*4u%n", &n);
+	return n && !s[n + strspn(s + n, " ")];
+}
+
 size_t line_words(struct arena *a, const struct text_line *l, const char **words, size_t max)
 {
 	char *rest = arena_strdup(a, line_text(l)), *word;
@@ -191,7 +201,7 @@ static void peel_quote(struct text_line *l)
 }
 
 /*
- * The line above a part, apart from fences and empty lines, shows its origin: a command or a
+ * The line above a part, apart from fences, empty lines and a date, shows its origin: a command or a
  * heading.
  */
 static const struct text_line *command_above(const struct text_line *lines, size_t i, size_t used)
@@ -201,7 +211,7 @@ static const struct text_line *command_above(const struct text_line *lines, size
 	for (size_t k = 0; k < NEAR && i > used; k++) {
 		const struct text_line *l = &lines[--i];
 
-		if (!line_is_blank(l) && !line_is_skipped(l))
+		if (!line_is_blank(l) && !line_is_skipped(l) && !line_is_date(l))
 			return l;
 	}
 	return NULL;

@@ -70,6 +70,8 @@ bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives);
 size_t line_indent(const struct text_line *l);
 /* A fence or a tag, which may be between a command and its output. */
 bool line_is_skipped(const struct text_line *l);
+/* "Thu Sep  4 10:00:00 2025", which nvidia-smi prints above its table. */
+bool line_is_date(const struct text_line *l);
 /* Whether it is empty or has only blanks. */
 bool line_is_blank(const struct text_line *l);
 /* Fewer characters than any output begins with, and than any line of a log has; JSON begins with a brace. */

@@ -86,6 +86,54 @@ static bool host_of_ansible(const char *line, char buf[HOST_SIZE])
 	return true;
 }
 
+/* "gpu7" and "gpu12" of one cluster; a container's prompt is named otherwise than its host's. */
+static bool is_sibling(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	if (strcmp(a, b) == 0 || !strpbrk(a, digits) || !strpbrk(b, digits))
+		return false;
+	for (;;) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b || !*a)
+			return *a == *b;
+		a++;
+		b++;
+	}
+}
+
+static void add_if_sibling(struct arena *a, struct text_hosts *to, const struct text_host *x,
+			   const struct text_hosts *others)
+{
+	for (size_t i = 0; i < others->n; i++)
+		if (is_sibling(x->name, others->items[i].name)) {
+			text_hosts_add(a, to, x->name, x->file, x->line);
+			return;
+		}
+}
+
+void text_hosts_in_prompts(struct arena *a, struct text_hosts *h, const struct part *parts,
+			   size_t n)
+{
+	char name[HOST_SIZE];
+
+	for (size_t i = 0; i < n; i++)
+		if (host_of_prompt(parts[i].command, name))
+			text_hosts_add(a, h, name, parts[i].file, parts[i].lines[0].number);
+}
+
+void text_hosts_add_siblings(struct arena *a, struct text_hosts *h,
+			     const struct text_hosts *prompts)
+{
+	const struct text_hosts named = *h;
+
+	for (size_t i = 0; i < prompts->n; i++) {
+		add_if_sibling(a, h, &prompts->items[i], prompts);
+		add_if_sibling(a, h, &prompts->items[i], &named);
+	}
+}
+
 /* ---- parts ---- */
 
 /* What the part and the line above it show; NULL: neither names one of the hosts. */

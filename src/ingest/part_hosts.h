@@ -29,6 +29,12 @@ void text_hosts_add(struct arena *a, struct text_hosts *h, const char *name, con
 const char *text_hosts_find(const struct text_hosts *h, const char *name);
 /* Adds the hosts that outputs name themselves: uname, the journal. */
 void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct part *parts, size_t n);
+/* Those of the prompts above the parts. */
+void text_hosts_in_prompts(struct arena *a, struct text_hosts *h, const struct part *parts,
+			   size_t n);
+/* Those of `prompts` that differ from another, or from one in `h`, only in their numbers. */
+void text_hosts_add_siblings(struct arena *a, struct text_hosts *h,
+			     const struct text_hosts *prompts);
 
 /*
  * Sets `host` of the parts of one text, as far as the text shows: `host` was in front of all its lines (NULL: none was),

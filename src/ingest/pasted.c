@@ -391,13 +391,18 @@ static void add_logged_hosts(struct pasted *t, const struct page *page, struct t
 
 void pasted_hosts(struct pasted *t, struct text_hosts *ret)
 {
+	struct text_hosts prompts = {0};
+
 	*ret = (struct text_hosts){0};
 	for (size_t i = 0; i < t->page_n; i++)
 		if (t->pages[i].host)
 			text_hosts_add(t->arena, ret, t->pages[i].host, t->pages[i].name,
 				       t->pages[i].lines[0].number);
-	for (size_t i = 0; i < t->page_n; i++)
+	for (size_t i = 0; i < t->page_n; i++) {
 		text_hosts_of_parts(t->arena, ret, t->pages[i].parts, t->pages[i].part_n);
+		text_hosts_in_prompts(t->arena, &prompts, t->pages[i].parts, t->pages[i].part_n);
+	}
+	text_hosts_add_siblings(t->arena, ret, &prompts);
 	/* Next to other outputs a log of several hosts is one that the machine took part in. */
 	if (!ret->n && is_of_logs(t))
 		for (size_t i = 0; i < t->page_n; i++)

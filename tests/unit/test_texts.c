@@ -1204,6 +1204,7 @@ static void tables_of_some_gpus(void **state)
 		{THIRD TABLE, VERDICT_BAD},
 		{THIRD "$ nvidia-smi\n" TABLE, VERDICT_BAD},
 		{THIRD "$ nvidia-smi -i 0,1\n" TABLE, VERDICT_UNKNOWN},
+		{THIRD "$ nvidia-smi -i 0,1\nThu Sep  4 10:00:00 2025\n" TABLE, VERDICT_UNKNOWN},
 		/* cut at its end, at its start, and in between */
 		{THIRD TABLE "|   2  NVIDIA GeForce RTX 40", VERDICT_UNKNOWN},
 		{THIRD
@@ -1431,7 +1432,23 @@ static void several_machines(void **state)
 		"root@vllm:/# cat /proc/cmdline\nroot=/dev/sda1 iommu=pt\n",
 	};
 
+	static const char *const prompts[] = {
+		"root@gpu7:~# cat /proc/cmdline\nroot=/dev/sda1\n",
+		"[root@gpu12 ~]# cat /proc/cmdline\nroot=/dev/sda1\n",
+		/* a laptop, and a container */
+		"alice@t14:~$ cat /proc/cmdline\nroot=/dev/sda1\n",
+		"root@vllm-5d4f:/# cat /proc/cmdline\nroot=/dev/sda1\n",
+		"Linux gpu8 6.8.0 #1 SMP\n",
+	};
+
 	(void)state;
+	assert_int_equal(choose(prompts, 2, NULL), -EXDEV);
+	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:2), gpu12 (b:2); "
+				       "choose one with --host NAME");
+	assert_int_equal(choose(prompts, 2, "gpu12"), 0);
+	assert_int_equal(choose(prompts + 1, 3, NULL), 0);
+	assert_int_equal(choose(prompts + 2, 3, NULL), 0);
+	assert_int_equal(choose(prompts + 1, 4, NULL), -EINVAL);
 	assert_int_equal(choose(one, ARRAY_LEN(one), NULL), 0);
 	assert_int_equal(choose(one, ARRAY_LEN(one), "gpu7"), 0);
 	assert_int_equal(choose(two, ARRAY_LEN(two), NULL), -EXDEV);

@@ -104,6 +104,14 @@ static bool may_not_use_p2p(void)
 	       (level && (strcasecmp(level, "LOC") == 0 || strcmp(level, "0") == 0));
 }
 
+/* NCCL's setting, for programs that never run a graph next to something else. */
+static bool may_mix_graphs(void)
+{
+	const char *value = getenv("NCCL_GRAPH_MIXING_SUPPORT");
+
+	return !value || strtol(value, NULL, 0) != 0;
+}
+
 static int open_comm(struct engine *e, const struct engine_request *q)
 {
 	const struct onehop_exchange exchange = {all_gather, (void *)q};
@@ -114,7 +122,7 @@ static int open_comm(struct engine *e, const struct engine_request *q)
 	int r = onehop_open_exchange(&exchange, q->rank, q->n, q->device, &options, &e->comm);
 
 	if (r == 0)
-		r = engine_simulated() ? 0 : streams_open(q->device, &e->streams);
+		r = engine_simulated() ? 0 : streams_open(q->device, may_mix_graphs(), &e->streams);
 	return r;
 }
 

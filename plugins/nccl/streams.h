@@ -9,12 +9,15 @@
 
 struct streams;
 
-/* device: CUDA's number. 0 or a negative errno with its sentence (base/err.h). */
-int streams_open(int device, struct streams **ret);
+/*
+ * device: CUDA's number. mixed: what graphs contain is put in order with other graphs and with what is in none, which
+ * costs a graph two nodes. 0 or a negative errno with its sentence (base/err.h).
+ */
+int streams_open(int device, bool mixed, struct streams **ret);
 void streams_close(struct streams *s); /* NULL does nothing */
 
 /* Around an operation that is enqueued in the stream. By one thread at a time. */
 int streams_before(struct streams *s, void *stream);
 int streams_after(struct streams *s, void *stream);
-/* Whether all of them are done that were not captured in a graph. */
+/* Whether all of them are done. With `mixed` this includes graphs that were launched. */
 bool streams_are_done(struct streams *s);

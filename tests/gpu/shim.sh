@@ -123,6 +123,11 @@ result $? "random traffic in two communicators, eager and in a graph"
 sed 's/^/# /' "$work/ops"
 check_taken ops
 
+with "$mode" torch_run graphs >"$work/graphs" 2>"$work/err" </dev/null
+result $? "two graphs next to calls outside of them"
+sed 's/^/# /' "$work/graphs"
+check_taken graphs
+
 # ---- nccl-tests ----
 
 if [ -n "${NCCL_TESTS:-}" ]; then

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shim_train.py ddp|fsdp|ops|small: what an application does with PyTorch; knows nothing of the shim. torchrun starts it.
+"""shim_train.py ddp|fsdp|ops|graphs|small: what an application does with PyTorch; knows nothing of the shim. torchrun starts it.
 
 ddp, fsdp  trains a small model, and rank 0 prints each loss as a hexadecimal number
 ops        collectives of all kinds in two communicators, eager and in a graph, for SECONDS; checks every result
+graphs     two graphs and calls outside of them, all of one communicator and on three streams that do not wait for each other, for
+           SECONDS_OF_OPS; checks every result
 small      rank 0 prints the time of an all-reduce of 8 bytes: median of many, in us
 """
 
@@ -120,6 +122,63 @@ def ops():
         sys.exit(1)
 
 
+def repeated(group, data, out):
+    """A graph of several calls, each on what the one before gave, divided by the number of ranks."""
+    n = dist.get_world_size()
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        out.copy_(data)
+        for _ in range(5):
+            dist.all_reduce(out, group=group)
+            out.div_(n)
+    return graph
+
+
+def graphs():
+    n, me = dist.get_world_size(), dist.get_rank()
+    group = dist.group.WORLD
+    dist.all_reduce(torch.ones(1, device="cuda"), group=group)
+    counts = [1000, 300_000]
+    data = [torch.zeros(c, device="cuda") for c in counts]
+    out = [torch.zeros(c, device="cuda") for c in counts]
+    ready = [repeated(group, d, o) for d, o in zip(data, out)]
+    streams = [torch.cuda.Stream() for _ in counts]
+    eager = [torch.zeros(c, device="cuda") for c in (500, 65536, 1 << 20)]
+    end = time.time() + float(os.environ.get("SECONDS_OF_OPS", "60"))
+    rounds, wrong = 0, 0
+    going = torch.ones(1, device="cuda")
+    while True:
+        for d in data:
+            d.fill_(me + rounds % 5)
+        for e in eager:
+            e.fill_(me + rounds % 3)
+        torch.cuda.synchronize()
+        for i, e in enumerate(eager):
+            if i < len(ready):
+                with torch.cuda.stream(streams[i]):
+                    ready[i].replay()
+            dist.all_reduce(e, group=group)
+        torch.cuda.synchronize()
+        sum_of_ranks = n * (n - 1) // 2
+        for e in eager:
+            wrong += not bool((e == sum_of_ranks + n * (rounds % 3)).all())
+        for o in out:
+            wrong += not bool((o == sum_of_ranks / n + rounds % 5).all())
+        rounds += 1
+        if rounds % 20 == 0:
+            going.fill_(float(time.time() < end))
+            dist.all_reduce(going, op=dist.ReduceOp.MIN)
+            if going.item() == 0:
+                break
+    bad = torch.tensor([wrong], device="cuda")
+    dist.all_reduce(bad)
+    if me == 0:
+        print(f"graphs {rounds} rounds, wrong {int(bad[0])}", flush=True)
+    if bad.any():
+        sys.exit(1)
+
+
 def small():
     data = torch.ones(2, device="cuda")
     for _ in range(200):
@@ -139,7 +198,7 @@ def small():
 def main():
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
-    {"ddp": ddp, "fsdp": fsdp, "ops": ops, "small": small}[sys.argv[1]]()
+    {"ddp": ddp, "fsdp": fsdp, "ops": ops, "graphs": graphs, "small": small}[sys.argv[1]]()
     dist.destroy_process_group()
 
 

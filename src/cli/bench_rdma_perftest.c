@@ -56,20 +56,20 @@ static int print_run(const struct rdma_perftest *p, const struct common_options 
 }
 
 /* How perftest's programs are given a place: "10.0.0.1", or "-p 18516 10.0.0.1". */
-static const char *place_for_perftest(const char *at, char buf[static 2 * PEER_PLACE_MAX])
+static const char *place_for_perftest(const char *at, char buf[static PEER_PLACE_MAX + 16])
 {
 	const char *port = strrchr(at, ':') + 1;
 	int n = (int)(port - at) - 1;
 	bool brackets = *at == '[', usual = strcmp(port, PERFTEST_TCP_PORT) == 0;
 
-	snprintf(buf, 2 * PEER_PLACE_MAX, "%s%s%s%.*s", usual ? "" : "-p ", usual ? "" : port,
+	snprintf(buf, PEER_PLACE_MAX + 16, "%s%s%s%.*s", usual ? "" : "-p ", usual ? "" : port,
 		 usual ? "" : " ", brackets ? n - 2 : n, brackets ? at + 1 : at);
 	return buf;
 }
 
 static int serve(struct rdma_perftest *p, const char *at, const struct common_options *o)
 {
-	char place[2 * PEER_PLACE_MAX];
+	char place[PEER_PLACE_MAX + 16];
 
 	if (rdma_perftest_listen(p, at) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());

@@ -368,7 +368,23 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* The length of the longest name that starts at text + at, and its number from 0; 0: none does. */
+/* ".corp.example.org" behind the name of a host; 0: there is none, or a file's ending. */
+static size_t domain_length(const char *s)
+{
+	size_t n = 0, labels = 0, k = 0;
+
+	while (s[n] == '.' && isalnum((unsigned char)s[n + 1])) {
+		for (k = 1; isalnum((unsigned char)s[n + k]) || s[n + k] == '-';)
+			k++;
+		n += k;
+		labels++;
+	}
+	return labels > 1 && isalpha((unsigned char)s[n - 1]) ? n : 0;
+}
+
+/*
+ * The length of the longest name that starts at text + at, with its domain, and its number from 0; 0: none does.
+ */
 static size_t match_host(const struct redaction *r, const char *text, size_t at, size_t *ret_number)
 {
 	size_t longest = 0;
@@ -384,7 +400,7 @@ static size_t match_host(const struct redaction *r, const char *text, size_t at,
 			longest = n;
 		}
 	}
-	return longest;
+	return longest ? longest + domain_length(text + at + longest) : 0;
 }
 
 /* "host" for the only one; the hosts of a log have to stay distinct. */

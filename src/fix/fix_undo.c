@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "fix/fix_impl.h"
+#include "fix/step_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -308,6 +309,36 @@ static void make_anew(struct undoing *u, size_t i)
 	forget_found(u);
 }
 
+/* Nothing is left of it, but the running kernel may have it still. */
+static void found_undone(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	AUTO_STRBUF struct strbuf warning = {0};
+
+	if (step_tidy(u->run->host, s) < 0) {
+		stuck(u, i, err_msg(), NULL);
+		return;
+	}
+	if (s->kind == STEP_OPTIONS)
+		step_options_warning(u->run->host, s, &warning);
+	skipped(u, i, warning.len ? warning.text : "already restored");
+}
+
+/* A person has made it again in that system without them: no program is needed there any more. */
+static bool lacks_parameters(const struct plan *p, const char *now)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < p->wanted_n; i++) {
+		if (strcmp(p->wanted[i].kind, "kernel-parameter") != 0)
+			continue;
+		any = true;
+		if (step_holds_word(now, p->wanted[i].value))
+			return false;
+	}
+	return any;
+}
+
 /* Somebody else has made it again since: with what this fix changed, so it is made once more. */
 static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 {
@@ -315,6 +346,8 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 
 	if (u->run->host->image && !now) {
 		not_mounted(u, i);
+	} else if (u->run->host->image && s->undo_argv && lacks_parameters(u->e->plan, now)) {
+		found_undone(u, i);
 	} else if (s->undo_argv && (s->argv || u->touched)) {
 		make_anew(u, i);
 	} else if (s->undo_argv) {
@@ -379,21 +412,6 @@ static void undo_changed(struct undoing *u, size_t i)
 		undo_made_anew(u, i, now);
 	else
 		drifted(u, i, now);
-}
-
-/* Nothing is left of it, but the running kernel may have it still. */
-static void found_undone(struct undoing *u, size_t i)
-{
-	const struct step *s = &u->e->plan->steps[i];
-	AUTO_STRBUF struct strbuf warning = {0};
-
-	if (step_tidy(u->run->host, s) < 0) {
-		stuck(u, i, err_msg(), NULL);
-		return;
-	}
-	if (s->kind == STEP_OPTIONS)
-		step_options_warning(u->run->host, s, &warning);
-	skipped(u, i, warning.len ? warning.text : "already restored");
 }
 
 static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)

@@ -655,6 +655,25 @@ static void test_made_anew_in_image(void **state)
 	assert_last_state(g, 1, FIX_UNDONE);
 }
 
+/* A person made it again there, without the parameter: nothing of the fix remains. */
+static void test_made_without_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	ARENA_PUSH(p->arena, p->wanted, p->wanted_n)
+	[0] = (struct plan_wanted){"kernel-parameter", "iommu=pt"};
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "boot/grub/grub.cfg", "generated\nanother iommu=pt\nend\n");
+	become_image(g);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
+	rig_put(g, "boot/grub/grub.cfg", "generated\nanother\nend\n");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", "generated\nanother\nend\n");
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
 static void test_boot_not_mounted_in_image(void **state)
 {
 	struct rig *g = *state;
@@ -3697,6 +3716,7 @@ int main(void)
 		TEST(test_image),
 		TEST(test_undo_in_image),
 		TEST(test_made_anew_in_image),
+		TEST(test_made_without_in_image),
 		TEST(test_generated_was_edited),
 		TEST(test_generated_was_edited_and_undone_twice),
 		TEST(test_generated_since),

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A longer wait is cut: a day. */
 #define MOST_SECONDS 86400
@@ -151,9 +152,10 @@ static int look_again(struct watch *w)
 /* False: it is time to stop. */
 static bool wait_for(int stop, int seconds)
 {
-	struct pollfd p = {.fd = stop, .events = POLLIN};
+	/* Of the output no event is wanted, so only an error is reported: nobody reads it any more. */
+	struct pollfd p[] = {{.fd = stop, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 
-	return poll(&p, 1, (seconds < MOST_SECONDS ? seconds : MOST_SECONDS) * 1000) == 0;
+	return poll(p, 2, (seconds < MOST_SECONDS ? seconds : MOST_SECONDS) * 1000) == 0;
 }
 
 int check_watch(int seconds, const struct common_options *common, const struct check_choice *choice)

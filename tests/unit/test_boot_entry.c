@@ -549,8 +549,7 @@ static void a_zero_byte(void **state)
 static void names_that_are_no_text(void **state)
 {
 	static const char *const names[] = {"Gro\xdf.conf", "a\tb.conf",
-					    "Gr\xc3\xb6\xc3\x9f"
-					    "e.conf"};
+					    "Gr\303\266\303\237e.conf"};
 	AUTO_STRBUF struct strbuf list = {0};
 	struct boot_entries b;
 

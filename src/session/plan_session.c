@@ -61,7 +61,7 @@ enum ending plan_session_begin(struct plan_session *s, const struct plan_choice 
 	};
 
 	*s = (struct plan_session){.o = o};
-	if (applies && check_trial(fix) != ENDED_WELL)
+	if (fix && applies && check_trial(fix) != ENDED_WELL)
 		return ENDED_REFUSED;
 	if (machine_choice_read(from, MACHINE_TO_JUDGE, &s->machine) < 0)
 		return ENDED_UNDECIDED;

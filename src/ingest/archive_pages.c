@@ -103,29 +103,13 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	return r;
 }
 
-static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
-{
-	(void)a;
-	return (la_ssize_t)gzip_stream_read(stream, ret);
-}
-
 static int open_pages(struct pages *p, int fd)
 {
 	int r = archive_api_load(&p->api);
 
 	if (r < 0)
 		return r;
-	p->archive = p->api.read_new();
-	p->api.read_filter_gzip(p->archive);
-	p->api.read_filter_bzip2(p->archive);
-	p->api.read_filter_xz(p->archive);
-	p->api.read_filter_zstd(p->archive);
-	p->api.read_format_tar(p->archive);
-	p->api.read_format_zip(p->archive);
-	p->api.read_format_raw(p->archive);
-	p->gzip = gzip_stream_new(fd);
-	r = p->gzip ? p->api.read_open(p->archive, p->gzip, NULL, read_gzip, NULL)
-		    : p->api.read_open_fd(p->archive, fd, 65536);
+	r = archive_read_packed(&p->api, fd, true, &p->archive, &p->gzip);
 	return r == ARCHIVE_OK ? 0 : err_set(EINVAL, "%s: cannot be read as an archive", p->path);
 }
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/dl.h"
 #include "base/err.h"
+#include "machine/gzip_stream.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -39,6 +40,31 @@ int archive_api_load(struct archive_api *ret)
 		return r;
 	why = xstrdup(err_msg());
 	return err_set(ENOENT, "archives need libarchive, which cannot be loaded: %s", why);
+}
+
+static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
+{
+	(void)a;
+	return (la_ssize_t)gzip_stream_read(stream, ret);
+}
+
+int archive_read_packed(const struct archive_api *api, int fd, bool other_too, struct archive **ret,
+			struct gzip_stream **ret_gzip)
+{
+	struct archive *a = api->read_new();
+
+	api->read_filter_gzip(a);
+	api->read_filter_bzip2(a);
+	api->read_filter_xz(a);
+	api->read_filter_zstd(a);
+	api->read_format_tar(a);
+	api->read_format_zip(a);
+	if (other_too)
+		api->read_format_raw(a);
+	*ret = a;
+	*ret_gzip = gzip_stream_new(fd);
+	return *ret_gzip ? api->read_open(a, *ret_gzip, NULL, read_gzip, NULL)
+			 : api->read_open_fd(a, fd, 65536);
 }
 #endif
 

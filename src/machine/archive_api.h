@@ -7,6 +7,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* X(member, exported name) */
@@ -59,6 +60,16 @@ struct archive_api {
 
 /* 0, or a negative errno with a sentence: libarchive is not installed. */
 int archive_api_load(struct archive_api *ret);
+
+struct gzip_stream;
+
+/*
+ * Begins to read the tar or zip that is open as `fd`, packed in any way; other_too: what is neither is one member. gzip
+ * goes through *ret_gzip, which sees damage (machine/gzip_stream.h); NULL: libarchive reads the file itself. The answer is
+ * libarchive's. The caller frees both, whatever the answer; the stream last.
+ */
+int archive_read_packed(const struct archive_api *api, int fd, bool other_too, struct archive **ret,
+			struct gzip_stream **ret_gzip);
 
 /* What may still be read of an archive, so that a small file cannot hold a machine up. */
 struct archive_budget {

@@ -221,26 +221,10 @@ static int load_member(struct packed *p, struct archive_entry *e, struct source 
 	return add_member(map, name, text, size, file);
 }
 
-static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
-{
-	(void)a;
-	return (la_ssize_t)gzip_stream_read(stream, ret);
-}
-
 static int open_reader(struct packed *p, int fd)
 {
-	int r;
+	int r = archive_read_packed(&p->api, fd, false, &p->archive, &p->gzip);
 
-	p->archive = p->api.read_new();
-	p->api.read_filter_gzip(p->archive);
-	p->api.read_filter_bzip2(p->archive);
-	p->api.read_filter_xz(p->archive);
-	p->api.read_filter_zstd(p->archive);
-	p->api.read_format_tar(p->archive);
-	p->api.read_format_zip(p->archive);
-	p->gzip = gzip_stream_new(fd);
-	r = p->gzip ? p->api.read_open(p->archive, p->gzip, NULL, read_gzip, NULL)
-		    : p->api.read_open_fd(p->archive, fd, 65536);
 	if (r == ARCHIVE_OK)
 		return 0;
 	/* libarchive's "Unrecognized archive format" */

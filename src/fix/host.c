@@ -64,10 +64,13 @@ static int find_room(const char *shown, struct host_room *ret)
 	ret->remove = boot ? "a kernel that is not needed any more, with the package manager"
 			   : "what is not needed there";
 	ret->free = ret->block = 0;
+	ret->full = false;
 	if (statvfs(ret->mount, &st) < 0)
 		return -errno;
 	ret->free = (uint64_t)st.f_bavail * st.f_frsize;
 	ret->block = st.f_frsize;
+	/* Images that are mounted read-only have no free block either. */
+	ret->full = st.f_blocks && !st.f_bfree && !(st.f_flag & ST_RDONLY);
 	return 0;
 }
 

@@ -109,6 +109,7 @@ int host_check_mounted(struct fix_host *h, const char *path);
 struct host_room {
 	char mount[PATH_MAX];
 	uint64_t free, block; /* bytes */
+	bool full;            /* nothing more can be written */
 	const char *remove;   /* what to remove where room is missing */
 };
 

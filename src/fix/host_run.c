@@ -119,7 +119,7 @@ int host_run_program(void *context, const char *const *argv, unsigned deadline_s
 
 #define LAST_LINE_MAX 200
 
-/* Programs go on after a full disk and say something else last; in English, but for HOST_ENV with a language. */
+/* Programs go on after a full disk and say something else last. With HOST_ENV they may say it in another language. */
 static bool find_full_disk(const char *said, char *ret)
 {
 	static const char *const causes[] = {"No space left on device", "Disk quota exceeded"};
@@ -136,12 +136,38 @@ static bool find_full_disk(const char *said, char *ret)
 	return false;
 }
 
+/* What it could not write is still there, in whatever language it said so. */
+static void add_full_file_system(struct fix_host *h, struct strbuf *out)
+{
+	struct host_room room;
+
+	for (size_t i = 0; i < WRITTEN; i++)
+		if (host_find_room(h, written[i], &room) == 0 && room.full) {
+			strbuf_printf(out, "; no space is left on %s: remove %s", room.mount,
+				      room.remove);
+			return;
+		}
+}
+
+static int failed(struct fix_host *h, const char *program, int status, const char *said)
+{
+	AUTO_STRBUF struct strbuf full = {0};
+	char last[LAST_LINE_MAX];
+	bool names = find_full_disk(said, last);
+
+	if (!names)
+		text_last_line(said, last, sizeof(last));
+	add_full_file_system(h, &full);
+	return err_set(EIO, "%s failed with status %d%s%s%s%s", program, status,
+		       names ? " because the disk is full" : "", *last ? ": " : "", last,
+		       strbuf_str(&full));
+}
+
 int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output)
 {
 	const char *program = program_of(argv);
 	AUTO_STRBUF struct strbuf own = {0};
-	char last[LAST_LINE_MAX];
 	int status = 0, r;
 
 	if (h->image)
@@ -151,12 +177,5 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 		r = h->run(h->run_context, argv, deadline_s, &own, &status);
 	if (output)
 		strbuf_add(output, strbuf_str(&own), own.len);
-	if (r < 0 || status == 0)
-		return r;
-	if (find_full_disk(strbuf_str(&own), last))
-		return err_set(EIO, "%s failed with status %d because the disk is full: %s",
-			       program, status, last);
-	text_last_line(strbuf_str(&own), last, sizeof(last));
-	return err_set(EIO, "%s failed with status %d%s%s", program, status, *last ? ": " : "",
-		       last);
+	return r < 0 || status == 0 ? r : failed(h, program, status, strbuf_str(&own));
 }

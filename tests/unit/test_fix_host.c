@@ -1168,6 +1168,35 @@ static void full_and_read_only_file_systems(void **state)
 	assert_int_equal(umount(small), 0);
 }
 
+/* GRUB's scripts say it in the language of grub.cfg: the file system itself tells. */
+static void a_program_fills_the_disk(void **state)
+{
+	struct scratch *s = *state;
+	const char *const fills[] = {
+		"sh", "-c", "cat /dev/zero >/boot/x 2>/dev/null; echo 'Kein Platz mehr'; exit 1",
+		NULL};
+	const char *const fails[] = {"sh", "-c", "rm /boot/x; echo no; exit 1", NULL};
+	struct fix_host h;
+
+	folder(s, "small", 0755);
+	if (!mount_small(s) || mount("onehop", "/boot", "tmpfs", 0, "size=64k") != 0)
+		SKIP("mounting is not allowed: a full /boot");
+
+	AUTO_FREE char *small = below(s, "small");
+
+	assert_int_equal(fix_host_open("/", &h), 0);
+	assert_int_equal(host_run(&h, fills, 60, NULL), -EIO);
+	assert_string_equal(
+		err_msg(),
+		"sh failed with status 1: Kein Platz mehr; no space is left on /boot: remove a "
+		"kernel that is not needed any more, with the package manager");
+	assert_int_equal(host_run(&h, fails, 60, NULL), -EIO);
+	assert_string_equal(err_msg(), "sh failed with status 1: no");
+	fix_host_close(&h);
+	assert_int_equal(umount("/boot"), 0);
+	assert_int_equal(umount(small), 0);
+}
+
 /* ---- configuration space and attributes ---- */
 
 static void forge_device(struct scratch *s)
@@ -1549,6 +1578,7 @@ int main(void)
 		SCRATCH(names_for_old_files_end),
 		SCRATCH(file_that_may_not_grow),
 		SCRATCH(full_and_read_only_file_systems),
+		SCRATCH(a_program_fills_the_disk),
 		SCRATCH(registers_are_two_bytes),
 		SCRATCH(registers_that_are_none),
 		SCRATCH(attributes_are_not_made),

@@ -55,7 +55,7 @@ enum fix_result {
 int fix_foresee(const struct fix_run *run, struct plan *p);
 /*
  * The same before fix_confirm of the trial `e`. Lines that were shown before the trial began are not noted, nor what
- * the files will be.
+ * the files will be. -ENOSPC: what it writes has no room; begun, it would be rolled back, and the trial with it.
  */
 int fix_foresee_confirm(const struct fix_run *run, const struct journal_entry *e, struct plan *p);
 /* The same before fix_undo: what the files that it makes again would lose. Steps of `e` note only that then. */

@@ -308,6 +308,8 @@ int fix_foresee_confirm(const struct fix_run *run, const struct journal_entry *e
 	int lock = -1, r = foresee_steps(run, p, p->steps, p->step_n, &lock);
 
 	journal_unlock(lock);
+	if (r == 0)
+		r = fix_check_room(run->host, p);
 	for (size_t i = 0; i < p->step_n; i++) {
 		struct step *s = &p->steps[i];
 

@@ -28,6 +28,8 @@ int fix_check_mounted(struct fix_host *h, const struct plan *p);
 void fix_note_failed_units(struct fix_host *h, struct plan *p);
 /* Adds a note to the plan for each file system that has no room for what its steps write, as far as that is known. */
 void fix_foresee_room(struct fix_host *h, struct plan *p);
+/* 0, or -ENOSPC with a sentence: confirming the trial with these steps has no room, as far as that is known. */
+int fix_check_room(struct fix_host *h, struct plan *p);
 /* Of a plan with a trial: the lines that confirming it will lose were shown with the plan. */
 void fix_note_shown(struct plan *p);
 /* Undoes the steps of the trial alone, past errors; how many could not be undone. */

@@ -820,24 +820,34 @@ static void add_nothing(struct document *out, const struct fix_outcome *o, const
 
 static void add_drift(struct document *out, const struct fix_outcome *o, const char *root)
 {
-	(void)o;
 	(void)root;
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Nothing was changed: the system changed after the plan was made (see above). To plan again: onehop fix");
+		"Nothing was changed: the system changed after the plan was made (see above). To plan again: onehop fix%s",
+		o->confirmed ? " --confirm" : "");
 }
 
+/* A trial does not outlive the confirmation that failed. */
 static void add_taken_back(struct document *out, const struct fix_outcome *o, const char *root)
 {
-	(void)o;
 	(void)root;
-	document_paragraph(
-		out, STYLE_BAD, 0,
-		"A step failed. The steps before it were undone: nothing remains changed.");
+	if (o->confirmed)
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Fix %u is not confirmed: a step failed, and the whole fix was undone. Its trial is over: the next boot is without its kernel parameters. To try them again, fix the cause above, reboot, then: onehop fix --apply",
+			o->number);
+	else
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"A step failed. The steps before it were undone: nothing remains changed.");
 }
 
 static void add_stuck(struct document *out, const struct fix_outcome *o, const char *root)
 {
+	if (o->confirmed)
+		document_paragraph(out, STYLE_BAD, 0,
+				   "Fix %u is not confirmed: a step failed, and its trial is over.",
+				   o->number);
 	document_paragraph(
 		out, STYLE_BAD, 0,
 		"Fix %u could not be undone completely. Fix the causes of the failures above, then: onehop undo %u%s%s. The old contents are in %s/%s/fixes/%u/old-*.",

@@ -183,13 +183,23 @@ static void tell_dropped(const struct confirm_session *c)
 	}
 }
 
+static enum ending refuse_confirm(const struct confirm_session *c, unsigned number)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	err_set(EPERM,
+		"fix %u is not confirmed, and stays on trial: %s (then, in this boot: onehop fix --confirm)",
+		number, why);
+	return c->when_healthy ? ENDED_FAILED : ENDED_REFUSED;
+}
+
 /* What somebody wrote since the trial began is not given up without a question. */
 static enum ending foresee(struct confirm_session *c, const struct journal_entry *e)
 {
 	struct fix_run run = change_session_run(c->fix);
 
 	if (fix_foresee_confirm(&run, e, c->plan) < 0)
-		return ENDED_REFUSED;
+		return refuse_confirm(c, e->number);
 	c->drops = !c->yes && plan_drops_lines(c->plan);
 	if (!c->drops)
 		return ENDED_WELL;

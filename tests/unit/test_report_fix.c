@@ -1044,6 +1044,14 @@ static void outcomes_say_what_holds(void **state)
 		{{.result = FIX_DRIFT}, "drift", "Nothing was changed"},
 		{{.result = FIX_ROLLED_BACK, .number = 3}, "taken-back", "nothing remains changed"},
 		{{.result = FIX_NOT_ROLLED_BACK, .number = 3}, "stuck", "then: onehop undo 3"},
+		/* A trial is over then, whatever ended its confirmation. */
+		{{.result = FIX_ROLLED_BACK, .confirmed = true, .number = 3},
+		 "taken-back",
+		 "Fix 3 is not confirmed: a step failed, and the whole fix was undone. Its trial is over: the next boot is without its kernel parameters."},
+		{{.result = FIX_NOT_ROLLED_BACK, .confirmed = true, .number = 3},
+		 "stuck",
+		 "Fix 3 is not confirmed: a step failed, and its trial is over. Fix 3 could not be undone completely."},
+		{{.result = FIX_DRIFT, .confirmed = true}, "drift", "onehop fix --confirm"},
 		{{.error = -EBUSY, .sentence = "another onehop"}, "refused", ""},
 		{{.result = FIX_DONE, .was_signalled = true}, "done", "A signal to stop came"},
 	};

@@ -15,12 +15,15 @@
 #include "fix/make_plan.h"
 #include "fix_rig.h"
 #include "machine/efi_variable.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -2110,6 +2113,70 @@ static void errors_of_confirm(void **state)
 	assert_true(failed > 30 / STRIDE);
 }
 
+static bool mount_small_boot(struct rig *g)
+{
+	AUTO_FREE char *path = xprintf("%s/boot", g->root);
+
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("onehop", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=0755") == 0;
+}
+
+static void fill_boot(struct rig *g)
+{
+	AUTO_FREE char *path = xprintf("%s/boot/full", g->root);
+	const char block[4096] = {0};
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	while (fwrite(block, sizeof(block), 1, f) == 1 && fflush(f) == 0)
+		;
+	fclose(f);
+}
+
+/* A confirmation that is begun and fails ends the trial: where it has no room, it is not begun. */
+static void no_room_to_confirm(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *boot_folder = xprintf("%s/boot", g->root);
+	AUTO_PLANNED struct planned p;
+	enum fix_result result;
+
+	if (!mount_small_boot(g))
+		SKIP("mounting is not allowed: a full /boot");
+	/* The old descriptor is of the old namespace. */
+	close(g->host.root_fd);
+	g->host.root_fd = open(g->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(g->host.root_fd >= 0);
+	loader->put(g);
+	apply(g);
+	assert_boots(g, TRIED);
+	plan_confirmation(g, &p);
+	fill_boot(g);
+	rig_listen(g);
+	for (int i = 0; i < 2; i++) {
+		struct journal_entry *entries;
+		size_t n;
+		int r;
+
+		assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+		r = fix_foresee_confirm(&g->run, &entries[n - 1], p.plan);
+		journal_free(entries, n);
+		assert_int_equal(r, i == 0 ? -ENOSPC : 0);
+		assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
+		if (i)
+			break;
+		if (!strstr(err_msg(), "/boot has 0 KiB free, and confirming it needs about ") ||
+		    !strstr(err_msg(), " KiB there: remove "))
+			fail_msg("%s", err_msg());
+		rig_remove(g, "boot/full");
+	}
+	assert_int_equal(fix_confirm(&g->run, 0, p.plan, &result), 0);
+	assert_int_equal(result, FIX_DONE);
+	assert_boots(g, KEPT);
+	assert_int_equal(umount2(boot_folder, MNT_DETACH), 0);
+}
+
 /* The disk is full from some moment on, and later it is not. */
 static void full_disks(void **state)
 {
@@ -2328,6 +2395,7 @@ int main(void)
 		EXTENDED(errors),
 		NO_LINE(not_confirmed),
 		NO_LINE(apply_cut_short),
+		TEST(no_room_to_confirm), /* the last: from here on in another mount namespace */
 	};
 	int failed;
 

@@ -26,7 +26,6 @@ static const struct {
 	{"new_sha256", offsetof(struct step, new_sha256)},
 	{"at", offsetof(struct step, at)},
 	{"place", offsetof(struct step, place)},
-	{"below", offsetof(struct step, below)},
 	{"made", offsetof(struct step, made)},
 	{"expect", offsetof(struct step, expect)},
 	{"expect_not", offsetof(struct step, expect_not)},
@@ -45,6 +44,7 @@ static const struct {
 	{"why", offsetof(struct step, why), "; "},
 	{"rules", offsetof(struct step, rules), ", "},
 	{"cost", offsetof(struct step, cost), "; "},
+	{"below", offsetof(struct step, below), " "},
 };
 
 static const struct {
@@ -153,9 +153,12 @@ static json_t *step_to_json(struct writer *w, const struct step *s)
 	set_text(w, o, "kind", step_kind_word(s->kind));
 	for (size_t i = 0; i < N(texts); i++)
 		set_text(w, o, texts[i].key, MEMBER(s, const char *const, texts[i].offset));
-	for (size_t i = 0; i < N(lists); i++)
-		set_joined(w, o, lists[i].key, &MEMBER(s, const struct texts, lists[i].offset),
-			   lists[i].separator);
+	for (size_t i = 0; i < N(lists); i++) {
+		const struct texts *l = &MEMBER(s, const struct texts, lists[i].offset);
+
+		if (l->n)
+			set_joined(w, o, lists[i].key, l, lists[i].separator);
+	}
 	for (size_t i = 0; i < N(commands); i++)
 		set_command(w, o, commands[i].key,
 			    MEMBER(s, const char *const *const, commands[i].offset));

@@ -76,10 +76,11 @@ struct step {
 	uint32_t identity;
 	/*
 	 * REGISTER, by step_prepare: where the device is, bus numbers aside ("pci0000:20/00.0/01.0"),
-	 * and the kinds of what is below it, right below first ("15b3:1979 10de:2330"). NULL: nobody
-	 * noted it.
+	 * and the kinds of what is below it, right below first ("15b3:1979", "10de:2330"). NULL and none:
+	 * nobody noted it.
 	 */
-	const char *place, *below;
+	const char *place;
+	struct texts below;
 	/* FILE, GENERATED: of the copies that the journal has of them; NULL: none, or not noted there. */
 	const char *old_sha256, *new_sha256;
 	unsigned mode; /* FILE that appears or goes: its permissions, 0644 */

@@ -67,29 +67,6 @@ int step_check_place(struct fix_host *h, const struct step *s)
 
 /* ---- what is below it ---- */
 
-/* The kinds of devices below a port, "10de:2330"; a bridge right below it is one. */
-struct below {
-	char *direct; /* what is right below, the first; NULL: nothing */
-	char **kinds; /* of GPUs and network cards at any depth */
-	size_t n;
-};
-
-static void below_done(struct below *b)
-{
-	free(b->direct);
-	for (size_t i = 0; i < b->n; i++)
-		free(b->kinds[i]);
-	free(b->kinds);
-}
-
-static bool has_kind(const struct below *b, const char *kind)
-{
-	for (size_t i = 0; i < b->n; i++)
-		if (strcmp(b->kinds[i], kind) == 0)
-			return true;
-	return false;
-}
-
 /* *ret NULL: nothing answers there, or it has no IDs. */
 static int read_kind(struct fix_host *h, const char *device, char **ret, unsigned *ret_class)
 {
@@ -117,7 +94,8 @@ static bool is_first_function(const char *device)
 }
 
 /* `inside`: "/0000:22:00.0/". */
-static int add_below(struct fix_host *h, const char *device, const char *inside, struct below *b)
+static int add_below(struct fix_host *h, const char *device, const char *inside, struct arena *a,
+		     struct texts *direct, struct texts *cards)
 {
 	AUTO_FREE char *link = NULL, *kind = NULL;
 	const char *at;
@@ -130,86 +108,80 @@ static int add_below(struct fix_host *h, const char *device, const char *inside,
 	r = read_kind(h, device, &kind, &class);
 	if (r < 0 || !kind)
 		return r;
-	if (!b->direct && !strchr(at + strlen(inside), '/'))
-		b->direct = xstrdup(kind);
-	if ((class != CLASS_DISPLAY && class != CLASS_NETWORK) || has_kind(b, kind))
-		return 0;
-	b->kinds = xrealloc(b->kinds, b->n + 1, sizeof(*b->kinds));
-	b->kinds[b->n++] = TAKE_PTR(kind);
+	if (!direct->n && !strchr(at + strlen(inside), '/'))
+		texts_add(a, direct, kind);
+	if (class == CLASS_DISPLAY || class == CLASS_NETWORK)
+		texts_add(a, cards, kind);
 	return 0;
 }
 
-static int find_below(struct fix_host *h, const char *port, struct below *b)
+/* What is right below, the first, then GPUs and network cards at any depth; a bridge right below is a kind too. */
+static int find_below(struct fix_host *h, const char *port, struct arena *a, struct texts *ret)
 {
 	AUTO_FREE char *inside = xprintf("/%s/", port);
+	struct texts cards = {0};
 	char **names;
 	size_t n;
 	int r = host_list(h, STEP_DEVICES, &names, &n);
 
+	*ret = (struct texts){0};
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add_below(h, names[i], inside, b);
+		r = add_below(h, names[i], inside, a, ret, &cards);
 	source_free_names(names, n);
+	if (ret->n)
+		texts_add_all(a, ret, &cards);
 	return r;
 }
 
-/* "15b3:1979 10de:2330 10de:2331": what is right below, then the others as they are found. */
-static char *below_text(const struct below *b)
-{
-	AUTO_STRBUF struct strbuf text = {0};
-
-	strbuf_puts(&text, b->direct ? b->direct : "");
-	for (size_t i = 0; b->direct && i < b->n; i++)
-		if (strcmp(b->kinds[i], b->direct) != 0)
-			strbuf_printf(&text, " %s", b->kinds[i]);
-	return xstrdup(strbuf_str(&text));
-}
-
 /* The same right below, and of the others none is missing; what came along does not matter. */
-static bool is_as_noted(const struct below *b, const char *noted)
+static bool is_as_noted(const struct texts *now, const struct texts *noted)
 {
-	AUTO_FREE char *copy = xstrdup(noted);
-	char *rest = copy, *kind = strsep(&rest, " ");
-
-	if (!b->direct || strcmp(b->direct, kind) != 0)
+	if (!now->n || strcmp(now->items[0], noted->items[0]) != 0)
 		return false;
-	while ((kind = strsep(&rest, " ")))
-		if (!has_kind(b, kind))
+	for (size_t i = 1; i < noted->n; i++)
+		if (!texts_have(now, noted->items[i]))
 			return false;
 	return true;
 }
 
+static int refuse_other_devices(const struct step *s, const struct texts *now)
+{
+	AUTO_STRBUF struct strbuf is = {0}, was = {0};
+
+	texts_join(now, " ", &is);
+	texts_join(&s->below, " ", &was);
+	return err_set(ENODEV, "%s: %s stays as it is: below that port is %s now, not %s",
+		       s->target, s->at, now->n ? strbuf_str(&is) : "nothing", strbuf_str(&was));
+}
+
 int step_check_again(struct fix_host *h, const struct step *s)
 {
-	CLEANUP(below_done) struct below now = {0};
-	AUTO_FREE char *text = NULL;
+	struct arena *a;
+	struct texts now;
 	int r;
 
-	if (!s->below)
+	if (!s->below.n)
 		return 0;
-	r = find_below(h, s->target, &now);
-	if (r < 0 || is_as_noted(&now, s->below))
-		return r;
-	text = below_text(&now);
-	return err_set(ENODEV, "%s: %s stays as it is: below that port is %s now, not %s",
-		       s->target, s->at, *text ? text : "nothing", s->below);
+	a = arena_new();
+	r = find_below(h, s->target, a, &now);
+	if (r == 0 && !is_as_noted(&now, &s->below))
+		r = refuse_other_devices(s, &now);
+	arena_free(a);
+	return r;
 }
 
 /* ---- noting both ---- */
 
 int step_note_place(struct fix_host *h, struct arena *a, struct step *s)
 {
-	CLEANUP(below_done) struct below below = {0};
-	AUTO_FREE char *place = NULL, *text = NULL;
+	AUTO_FREE char *place = NULL;
 	int r = find_place(h, s->target, &place);
 
 	if (r == 0 && place)
-		r = find_below(h, s->target, &below);
-	if (r < 0 || !place)
-		return r;
-	text = below_text(&below);
-	s->place = arena_strdup(a, place);
-	s->below = *text ? arena_strdup(a, text) : NULL;
-	return 0;
+		r = find_below(h, s->target, a, &s->below);
+	if (r == 0 && place)
+		s->place = arena_strdup(a, place);
+	return r;
 }

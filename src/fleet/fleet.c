@@ -45,8 +45,15 @@ static void put_line(struct strbuf *out, const char *name)
 			strbuf_putc(out, *s);
 }
 
+const char *fleet_keep(struct fleet *f, const char *text)
+{
+	return numbered_text(&f->words, numbered_number(&f->words, text));
+}
+
 struct fleet_host *fleet_host(struct fleet *f, const char *given)
 {
+	static const struct fleet_hardware unknown = {.name = "unknown hardware",
+						      .platform = "unknown hardware"};
 	AUTO_STRBUF struct strbuf name = {0};
 	unsigned number;
 	struct fleet_host *h;
@@ -58,7 +65,7 @@ struct fleet_host *fleet_host(struct fleet *f, const char *given)
 	h = arena_alloc(f->arena, 1, sizeof(*h));
 	*h = (struct fleet_host){.name = numbered_text(&f->host_words, number),
 				 .root = -1,
-				 .signature = "unknown hardware"};
+				 .hardware = &unknown};
 	*ARENA_PUSH(f->arena, f->hosts, f->host_n) = h;
 	return h;
 }
@@ -174,11 +181,11 @@ static int by_name(const void *a, const void *b)
 }
 
 /* By hardware, then by name. */
-static int by_signature(const void *a, const void *b)
+static int by_hardware(const void *a, const void *b)
 {
 	const struct fleet_host *x = *(struct fleet_host *const *)a;
 	const struct fleet_host *y = *(struct fleet_host *const *)b;
-	int r = strcmp(x->signature, y->signature);
+	int r = strcmp(x->hardware->name, y->hardware->name);
 
 	return r ? r : by_name(a, b);
 }
@@ -189,18 +196,18 @@ static int by_size(const void *a, const void *b)
 
 	if (x->host_n != y->host_n)
 		return x->host_n > y->host_n ? -1 : 1;
-	return strcmp(x->signature, y->signature);
+	return strcmp(x->hardware->name, y->hardware->name);
 }
 
 static void make_groups(struct fleet *f)
 {
 	struct fleet_group *g = NULL;
 
-	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_signature);
+	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_hardware);
 	for (size_t i = 0; i < f->host_n; i++) {
-		if (!g || strcmp(g->signature, f->hosts[i]->signature) != 0) {
+		if (!g || strcmp(g->hardware->name, f->hosts[i]->hardware->name) != 0) {
 			g = ARENA_PUSH(f->arena, f->groups, f->group_n);
-			g->signature = f->hosts[i]->signature;
+			g->hardware = f->hosts[i]->hardware;
 		}
 		*ARENA_PUSH(f->arena, g->hosts, g->host_n) = f->hosts[i];
 	}
@@ -209,39 +216,18 @@ static void make_groups(struct fleet *f)
 	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_name);
 }
 
-/* The hardware without numbers of devices: "8 x NVIDIA H200, ..." becomes " x NVIDIA H200, ...". */
-static char *without_numbers(const char *signature)
-{
-	char *copy = xstrdup(signature), *to = copy;
-
-	for (const char *s = signature; *s;) {
-		size_t digits = strspn(s, "0123456789");
-
-		if (digits && strncmp(s + digits, " x ", 3) == 0)
-			s += digits;
-		*to++ = *s++;
-	}
-	*to = '\0';
-	return copy;
-}
-
 /* A few hosts that lack a device, or have one more, are no other kind of host. Groups come by size. */
 static void find_odd(struct fleet_group *g, size_t n)
 {
-	for (size_t i = 1; i < n; i++) {
-		AUTO_FREE char *own = without_numbers(g[i].signature);
-
+	for (size_t i = 1; i < n; i++)
 		for (size_t j = 0; j < i && !g[i].like; j++) {
-			AUTO_FREE char *other = without_numbers(g[j].signature);
 			size_t all = g[i].host_n + g[j].host_n;
 
-			if (strcmp(own, other) == 0 && all >= FLEET_ENOUGH &&
-			    (double)g[j].host_n >= FLEET_MAJORITY * (double)all) {
-				g[i].like = g[j].signature;
-				g[i].like_n = g[j].host_n;
-			}
+			if (fleet_hardware_alike(g[i].hardware, g[j].hardware) &&
+			    all >= FLEET_ENOUGH &&
+			    (double)g[j].host_n >= FLEET_MAJORITY * (double)all)
+				g[i].like = &g[j];
 		}
-	}
 }
 
 static void find_missing(struct fleet *f)

@@ -118,6 +118,21 @@ struct fleet_slot {
 	const char *slot, *address; /* "GPU3", "0000:41:00.0" */
 };
 
+/* Equal devices in a row. */
+struct fleet_devices {
+	const char *name;
+	unsigned n; /* 0: there are none of that kind */
+	bool nic;
+};
+
+/* What hosts have to have in common to be compared. */
+struct fleet_hardware {
+	const char *name; /* all of it in words: "8 x NVIDIA H200, no NIC, AMD EPYC 9554" */
+	struct fleet_devices *devices; /* GPUs, then NICs */
+	size_t device_n;
+	const char *platform; /* CPU, board, virtual machine */
+};
+
 /* Lists that a host has as a whole: what is not in them is absent. */
 enum fleet_family { FAMILY_WORDS = 1, FAMILY_NCCL = 2 };
 
@@ -126,8 +141,8 @@ struct fleet_host {
 	size_t documents;
 	bool checked; /* one of them was a check, a recording or texts */
 	unsigned families;
-	int root;              /* 1, 0; -1: unknown */
-	const char *signature; /* hardware, in words */
+	int root; /* 1, 0; -1: unknown */
+	const struct fleet_hardware *hardware;
 	struct fleet_fact *facts;
 	size_t fact_n;
 	struct fleet_reading *readings;
@@ -223,10 +238,9 @@ struct fleet_blind {
 };
 
 struct fleet_group {
-	const char *signature;
+	const struct fleet_hardware *hardware;
 	/* A larger group with the same devices, but another number of them; NULL: none */
-	const char *like;
-	size_t like_n; /* its hosts */
+	const struct fleet_group *like;
 	const struct fleet_host **hosts;
 	size_t host_n;
 	struct fleet_outlier *outliers;
@@ -282,6 +296,15 @@ unsigned fleet_figure_key(struct fleet *f, const struct figure_key *key);
 void fleet_set_fact(struct fleet *f, struct fleet_host *h, const struct fact_row *row,
 		    const char *slot, const char *value);
 void fleet_set_reading(struct fleet *f, struct fleet_host *h, struct fleet_reading reading);
+/* The text, kept once in the fleet's memory. */
+const char *fleet_keep(struct fleet *f, const char *text);
+/* Adds devices to what fleet_hardware is to keep. */
+void fleet_hardware_add(struct fleet *f, struct fleet_hardware *hardware, bool nic, unsigned n,
+			const char *name);
+/* Kept, and given its name. */
+const struct fleet_hardware *fleet_hardware(struct fleet *f, struct fleet_hardware hardware);
+/* Whether at most the numbers of devices differ. */
+bool fleet_hardware_alike(const struct fleet_hardware *a, const struct fleet_hardware *b);
 /* The host as it was before any document, but for its name. */
 void fleet_forget_facts(struct fleet_host *h);
 

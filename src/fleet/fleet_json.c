@@ -215,6 +215,12 @@ static json_t *blind_json(const struct fleet_blind *b)
 		list_;                                                                             \
 	})
 
+static json_t *devices_json(const struct fleet_devices *d)
+{
+	return json_pack("{s:s, s:s, s:I}", "kind", d->nic ? "nic" : "gpu", "name", d->name,
+			 "count", (json_int_t)d->n);
+}
+
 static json_t *group_json(const struct fleet *f, const struct fleet_group *g)
 {
 	AUTO_FREE unsigned *reference = values_of(f, g->hosts[0]);
@@ -227,8 +233,11 @@ static json_t *group_json(const struct fleet *f, const struct fleet_group *g)
 							numbered_text(&f->words, reference[k])));
 	for (size_t i = 0; i < g->host_n; i++)
 		json_array_append_new(hosts, host_json(f, g->hosts[i], reference));
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hardware", g->signature,
-			 "like", or_null(g->like), "outliers",
+	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hardware",
+			 g->hardware->name, "devices",
+			 ARRAY_OF(devices_json, g->hardware->devices, g->hardware->device_n),
+			 "platform", g->hardware->platform, "like",
+			 or_null(g->like ? g->like->hardware->name : NULL), "outliers",
 			 ARRAY_OF(outlier_json, g->outliers, g->outlier_n), "splits",
 			 ARRAY_OF(split_json, g->splits, g->split_n), "slow",
 			 ARRAY_OF(slow_json, g->slow, g->slow_n), "figure_splits",
@@ -278,11 +287,6 @@ static int gpu_of(const json_t *o, const char *member)
 	json_int_t i = json_is_integer(v) ? json_integer_value(v) : -1;
 
 	return i >= 0 && i < FIGURES_MAX_GPUS ? (int)i : -1;
-}
-
-static const char *keep(struct fleet *f, const char *text)
-{
-	return numbered_text(&f->words, numbered_number(&f->words, text));
 }
 
 static void read_keys(struct fleet *f, const json_t *list, struct tables *t)
@@ -384,20 +388,21 @@ static void read_lists(struct fleet *f, struct fleet_host *h, const json_t *o)
 	h->failure_n = 0;
 	json_array_foreach (json_object_get(o, "failures"), i, x) {
 		*ARENA_PUSH(f->arena, h->failures, h->failure_n) =
-			(struct fleet_failure){keep(f, text_of(x, "what")),
-					       keep(f, text_of(x, "kind")), gpu_of(x, "initiator"),
-					       gpu_of(x, "target")};
+			(struct fleet_failure){fleet_keep(f, text_of(x, "what")),
+					       fleet_keep(f, text_of(x, "kind")),
+					       gpu_of(x, "initiator"), gpu_of(x, "target")};
 	}
 	json_array_foreach (json_object_get(o, "findings"), i, x) {
 		*ARENA_PUSH(f->arena, h->findings, h->finding_n) =
-			(struct fleet_finding){keep(f, text_of(x, "rule")),
-					       keep(f, text_of(x, "severity")),
-					       keep(f, text_of(x, "pci"))};
+			(struct fleet_finding){fleet_keep(f, text_of(x, "rule")),
+					       fleet_keep(f, text_of(x, "severity")),
+					       fleet_keep(f, text_of(x, "pci"))};
 	}
 	json_object_foreach (json_object_get(o, "devices"), slot, x) {
 		if (json_is_string(x))
 			*ARENA_PUSH(f->arena, h->slots, h->slot_n) =
-				(struct fleet_slot){keep(f, slot), keep(f, json_string_value(x))};
+				(struct fleet_slot){fleet_keep(f, slot),
+						    fleet_keep(f, json_string_value(x))};
 	}
 }
 
@@ -417,7 +422,8 @@ static void forget_differences(struct tables *t, const json_t *rows)
 }
 
 /* `first` of the tables: the facts of the group's first host, by number. */
-static void read_host(struct fleet *f, const json_t *o, const char *signature, struct tables *t)
+static void read_host(struct fleet *f, const json_t *o, const struct fleet_hardware *hardware,
+		      struct tables *t)
 {
 	struct fleet_host *h = fleet_host(f, text_of(o, "name"));
 	const json_t *differs = json_object_get(o, "differs");
@@ -430,7 +436,7 @@ static void read_host(struct fleet *f, const json_t *o, const char *signature, s
 	h->checked |= json_is_true(json_object_get(o, "checked"));
 	h->families = (unsigned)families & (FAMILY_WORDS | FAMILY_NCCL);
 	h->root = json_is_boolean(root) ? json_is_true(root) : -1;
-	h->signature = signature;
+	h->hardware = hardware;
 	for (size_t i = 0; i < t->list_n; i++)
 		if (t->values[t->list[i]])
 			*ARENA_PUSH(f->arena, h->facts, h->fact_n) =
@@ -443,10 +449,27 @@ static void read_host(struct fleet *f, const json_t *o, const char *signature, s
 /* A fleet of ten thousand hosts has a tenth of it. Each host repeats the facts of the first. */
 enum { MOST_FACTS = 1 << 26 };
 
+/* 0.1.0 wrote it in words alone: they say which hosts to compare, but not what the devices are. */
+static const struct fleet_hardware *read_hardware(struct fleet *f, const json_t *g)
+{
+	const bool typed = json_is_string(json_object_get(g, "platform"));
+	struct fleet_hardware hardware = {.platform = text_of(g, typed ? "platform" : "hardware")};
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (json_object_get(g, "devices"), i, d) {
+		json_int_t n = json_integer_value(json_object_get(d, "count"));
+
+		fleet_hardware_add(f, &hardware, strcmp(text_of(d, "kind"), "nic") == 0,
+				   n > 0 && n < INT32_MAX ? (unsigned)n : 0, text_of(d, "name"));
+	}
+	return fleet_hardware(f, hardware);
+}
+
 static int read_group(struct fleet *f, const json_t *g, struct tables *t)
 {
 	const json_t *hosts = json_object_get(g, "hosts"), *o;
-	const char *signature = keep(f, text_of(g, "hardware"));
+	const struct fleet_hardware *hardware = read_hardware(f, g);
 	size_t i;
 
 	memset(t->values, 0, (f->key_n + 1) * sizeof(*t->values));
@@ -461,7 +484,7 @@ static int read_group(struct fleet *f, const json_t *g, struct tables *t)
 			       MOST_FACTS);
 	json_array_foreach (hosts, i, o)
 		if (*text_of(o, "name"))
-			read_host(f, o, signature, t);
+			read_host(f, o, hardware, t);
 	return 0;
 }
 

@@ -352,52 +352,48 @@ static void add_id(const struct reader *r, const json_t *device, const char *kin
 		strbuf_printf(out, "unknown %s", kind);
 }
 
-/* "8 x NVIDIA H200": runs of equal devices. GPUs are named by model where it is known, else by their IDs. */
+/* Runs of equal devices. GPUs are named by model where it is known, else by their IDs. */
 static void add_devices(const struct reader *r, const char *list, const char *member,
-			const char *kind, struct strbuf *out)
+			const char *kind, struct fleet_hardware *hardware)
 {
 	const json_t *devices = json_object_get(r->machine, list), *device;
-	AUTO_STRBUF struct strbuf last = {0};
-	size_t i, n = 0;
+	const bool nic = strcmp(kind, "NIC") == 0;
+	const size_t first = hardware->device_n;
+	size_t i;
 
 	json_array_foreach (devices, i, device) {
+		struct fleet_devices *last = &hardware->devices[hardware->device_n - 1];
 		AUTO_STRBUF struct strbuf name = {0};
 
 		if (*text_of(device, member))
 			strbuf_puts(&name, text_of(device, member));
 		else
 			add_id(r, device, kind, &name);
-		if (n && strcmp(strbuf_str(&name), strbuf_str(&last)) != 0) {
-			strbuf_printf(out, "%s%zu x %s", i > n ? " + " : "", n, strbuf_str(&last));
-			n = 0;
-		}
-		strbuf_done(&last);
-		last = name;
-		name = (struct strbuf){0};
-		n++;
+		if (hardware->device_n > first && strcmp(strbuf_str(&name), last->name) == 0)
+			last->n++;
+		else
+			fleet_hardware_add(r->fleet, hardware, nic, 1, strbuf_str(&name));
 	}
-	if (n)
-		strbuf_printf(out, "%s%zu x %s", i > n ? " + " : "", n, strbuf_str(&last));
-	else
-		strbuf_printf(out, "no %s", kind);
+	if (hardware->device_n == first)
+		fleet_hardware_add(r->fleet, hardware, nic, 0, kind);
 }
 
-static void set_signature(struct reader *r)
+static void set_hardware(struct reader *r)
 {
 	const json_t *kernel = json_object_get(r->machine, "kernel");
 	const json_t *cpu = json_object_get(r->machine, "cpu");
-	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_STRBUF struct strbuf platform = {0};
+	struct fleet_hardware hardware = {0};
 
-	add_devices(r, "gpus", "model", "GPU", &b);
-	strbuf_puts(&b, ", ");
-	add_devices(r, "rdma", "hca_type", "NIC", &b);
-	strbuf_printf(&b, ", %s", *text_of(cpu, "name") ? text_of(cpu, "name") : "unknown CPU");
+	add_devices(r, "gpus", "model", "GPU", &hardware);
+	add_devices(r, "rdma", "hca_type", "NIC", &hardware);
+	strbuf_puts(&platform, *text_of(cpu, "name") ? text_of(cpu, "name") : "unknown CPU");
 	if (*text_of(kernel, "board"))
-		strbuf_printf(&b, ", %s", text_of(kernel, "board"));
+		strbuf_printf(&platform, ", %s", text_of(kernel, "board"));
 	if (*text_of(kernel, "hypervisor"))
-		strbuf_printf(&b, ", virtual machine (%s)", text_of(kernel, "hypervisor"));
-	r->host->signature =
-		numbered_text(&r->fleet->words, numbered_number(&r->fleet->words, strbuf_str(&b)));
+		strbuf_printf(&platform, ", virtual machine (%s)", text_of(kernel, "hypervisor"));
+	hardware.platform = strbuf_str(&platform);
+	r->host->hardware = fleet_hardware(r->fleet, hardware);
 }
 
 int fleet_add_check(struct fleet *f, const char *host, const json_t *check)
@@ -430,7 +426,7 @@ int fleet_add_check(struct fleet *f, const char *host, const json_t *check)
 	take_pairs(&r, json_object_get(check, "pairs"));
 	take_rules(&r, json_object_get(check, "rules"));
 	take_findings(&r, json_object_get(check, "findings"));
-	set_signature(&r);
+	set_hardware(&r);
 	end_reading(&r);
 	return 0;
 }
@@ -510,13 +506,16 @@ static void add_row(struct fleet *fleet, struct fleet_host *h, const struct figu
 }
 
 /* Of a host that no check described. */
-static void set_figures_signature(struct fleet *fleet, struct fleet_host *h,
-				  const struct figures *f)
+static void set_figures_hardware(struct fleet *fleet, struct fleet_host *h, const struct figures *f)
 {
-	const char *name = f->gpu_n && f->gpus[0].name ? f->gpus[0].name : "unknown GPU";
+	struct fleet_hardware hardware = {.platform = "no check"};
+	const char *name = f->gpu_n ? f->gpus[0].name : "GPU";
 
-	if (!h->checked)
-		h->signature = arena_printf(fleet->arena, "%zu x %s, no check", f->gpu_n, name);
+	if (h->checked)
+		return;
+	fleet_hardware_add(fleet, &hardware, false, (unsigned)f->gpu_n,
+			   name ? name : "unknown GPU");
+	h->hardware = fleet_hardware(fleet, hardware);
 }
 
 void fleet_add_figures(struct fleet *fleet, const char *host, const struct figures *f)
@@ -525,7 +524,7 @@ void fleet_add_figures(struct fleet *fleet, const char *host, const struct figur
 	AUTO_FREE int *places = places_of(f);
 
 	h->documents++;
-	set_figures_signature(fleet, h, f);
+	set_figures_hardware(fleet, h, f);
 	for (size_t i = 0; i < f->row_n; i++)
 		add_row(fleet, h, f, &f->rows[i], places);
 }

@@ -176,7 +176,7 @@ static void put_fleet_row(struct csv *c, const struct fleet_group *g, const stru
 {
 	csv_text(c, r->host);
 	csv_text(c, r->kind);
-	csv_text(c, g ? g->signature : NULL);
+	csv_text(c, g ? g->hardware->name : NULL);
 	csv_text(c, r->what);
 	csv_text(c, r->slot);
 	csv_text(c, r->address);
@@ -255,10 +255,10 @@ static void put_group(struct csv *c, const struct fleet_group *g)
 		const struct fleet_row row = {.kind = "hardware",
 					      .host = g->hosts[i]->name,
 					      .what = "number of devices",
-					      .value = g->signature,
-					      .usual = g->like,
+					      .value = g->hardware->name,
+					      .usual = g->like->hardware->name,
 					      .change = NAN,
-					      .others = g->like_n};
+					      .others = g->like->host_n};
 
 		put_fleet_row(c, g, &row);
 	}

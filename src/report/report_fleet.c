@@ -329,7 +329,7 @@ static void write_group(struct writer *w, const struct fleet_group *g, size_t nu
 {
 	AUTO_FREE char *hosts = group_names(g);
 	AUTO_FREE char *head = xprintf("%zu %s: %s", g->host_n,
-				       text_plural(g->host_n, "host", "hosts"), g->signature);
+				       text_plural(g->host_n, "host", "hosts"), g->hardware->name);
 
 	write_heading(w, number, head);
 	document_paragraph(w->out, STYLE_DIM, w->indent, "%s", hosts);
@@ -337,46 +337,29 @@ static void write_group(struct writer *w, const struct fleet_group *g, size_t nu
 	document_blank(w->out);
 }
 
-/* Of "8 x NVIDIA H200, ...": the number, and the rest up to the comma. False: it is something else. */
-static bool counted(const char *s, unsigned *ret_n, const char **ret_name, size_t *ret_length)
+/* "1 NVIDIA H200 is missing (7; 15 others have 8)". False: they differ in more than one kind of device. */
+static bool put_device_difference(struct strbuf *b, const struct fleet_group *g)
 {
-	int at = 0;
+	const struct fleet_devices *is = g->hardware->devices, *own = NULL, *usual = NULL;
+	const size_t others = g->like->host_n;
 
-	if (sscanf(s, "%6u x %n", ret_n, &at) != 1 || !at)
+	for (size_t i = 0; i < g->hardware->device_n; i++) {
+		if (is[i].n == g->like->hardware->devices[i].n)
+			continue;
+		if (own)
+			return false;
+		own = &is[i];
+		usual = &g->like->hardware->devices[i];
+	}
+	if (!own)
 		return false;
-	*ret_name = s + at;
-	*ret_length = strcspn(*ret_name, ",");
-	return true;
-}
-
-/*
- * "1 NVIDIA H200 is missing (7; 15 others have 8)", of two signatures that differ in the number of one device.
- * False: they differ in something else.
- */
-static bool put_device_difference(struct strbuf *b, const char *own, const char *like,
-				  size_t others)
-{
-	size_t same = 0;
-	const char *name, *usual_name;
-	size_t length, usual_length;
-	unsigned n, usual;
-
-	for (size_t i = 0; own[i] && own[i] == like[i]; i++)
-		if (own[i] == ',' && own[i + 1] == ' ')
-			same = i + 2;
-	own += same;
-	like += same;
-	if (!counted(own, &n, &name, &length) ||
-	    !counted(like, &usual, &usual_name, &usual_length) || n == usual ||
-	    strcmp(name, usual_name) != 0)
-		return false;
-	if (n < usual)
-		strbuf_printf(b, "%u %.*s %s missing", usual - n, (int)length, name,
-			      usual - n > 1 ? "are" : "is");
+	if (own->n < usual->n)
+		strbuf_printf(b, "%u %s %s missing", usual->n - own->n, own->name,
+			      usual->n - own->n > 1 ? "are" : "is");
 	else
-		strbuf_printf(b, "%u %.*s too many", n - usual, (int)length, name);
-	strbuf_printf(b, " (%u; %zu %s %u)", n, others, others > 1 ? "others have" : "other has",
-		      usual);
+		strbuf_printf(b, "%u %s too many", own->n - usual->n, own->name);
+	strbuf_printf(b, " (%u; %zu %s %u)", own->n, others,
+		      others > 1 ? "others have" : "other has", usual->n);
 	return true;
 }
 
@@ -384,13 +367,13 @@ static void write_like(struct writer *w, const struct fleet_group *g, const char
 {
 	AUTO_STRBUF struct strbuf difference = {0};
 
-	if (put_device_difference(&difference, g->signature, g->like, g->like_n))
+	if (put_device_difference(&difference, g))
 		document_paragraph(w->out, STYLE_BAD, w->indent, "%s: %s", hosts,
 				   strbuf_str(&difference));
 	else
 		document_paragraph(w->out, STYLE_BAD, w->indent,
 				   "%s: the number of devices differs; %zu others have %s", hosts,
-				   g->like_n, g->like);
+				   g->like->host_n, g->like->hardware->name);
 }
 
 /* One of a list, because such groups are many where each host is its own. */
@@ -398,7 +381,7 @@ static void write_small_group(struct writer *w, const struct fleet_group *g)
 {
 	AUTO_FREE char *hosts = group_names(g);
 
-	document_paragraph(w->out, STYLE_PLAIN, w->indent, "%s: %s", hosts, g->signature);
+	document_paragraph(w->out, STYLE_PLAIN, w->indent, "%s: %s", hosts, g->hardware->name);
 	w->indent += 2;
 	if (g->like)
 		write_like(w, g, hosts);

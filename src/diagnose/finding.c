@@ -182,11 +182,10 @@ const struct draw_note *diagnosis_notes(const struct diagnosis *d, size_t *ret_n
 		struct draw_note note = {
 			.at = f->pci,
 			.state = states[f->severity],
-			.text = f->sentence,
 			.title = arena_printf(d->arena, "%s: %s: %s [%s]",
 					      severity_word(f->severity), f->subject, f->sentence,
 					      f->rule->id),
-			.anchor = f->rule->id,
+			.rule = f->rule->id,
 			.reason = f->rule->reason,
 		};
 

@@ -22,6 +22,8 @@ enum {
 	LEAST_PERCENT = 75, /* of its size, at which its text is legible */
 	MOST_LEAST = 20,    /* the last class of the style sheet */
 	BAR_WIDTH = 24,
+	JOIN_ABOVE = 10, /* the frames */
+	SOCKET_BEND = 20,
 	EMPTY_WIDTH = 760
 };
 enum { LIST_X = 20, LIST_LINE = 15, LIST_GAP = 5 };
@@ -138,8 +140,7 @@ static const char *port_title(const struct box *b)
 }
 
 /* The driver's name of it without its maker, else the one that pci.ids has. */
-static const char *endpoint_model(const struct drawing *d, const struct box *b, char *buf,
-				  size_t size)
+const char *box_model(const struct drawing *d, const struct box *b, char *buf, size_t size)
 {
 	static const char *const makers[] = {"NVIDIA Corporation ", "NVIDIA "};
 	const struct machine *m = d->t->machine;
@@ -160,57 +161,76 @@ static const char *endpoint_model(const struct drawing *d, const struct box *b, 
 /* To the finding, in a page that has it. */
 static bool open_link(const struct drawing *d, const struct draw_note *note, struct strbuf *out)
 {
-	if (!d->in_page || !note || !note->anchor)
+	if (!d->in_page || !note)
 		return false;
 	strbuf_puts(out, "<a href=\"#");
-	markup_put_id(out, note->anchor);
+	markup_put_id(out, note->rule);
 	strbuf_puts(out, "\">");
 	return true;
 }
 
-/* A sign in front of the first, so that the colour is not all that tells them apart. */
-static void put_mark_line(struct strbuf *out, const struct mark *mark, int i, int x, int y)
-{
-	strbuf_printf(out, "<text %s x=\"%d\" y=\"%d\">", paints[PAINT_MARK], x, y);
-	if (!i)
-		strbuf_printf(out, "%s ", state_sign(mark->state));
-	put_text(out, mark->lines[i], MARK_CHARS);
-	strbuf_puts(out, "</text>\n");
-}
-
-static void draw_mark(const struct drawing *d, const struct mark *mark, const struct box *b, int y,
-		      struct strbuf *out)
+static void put_mark_title(const struct mark *mark, struct strbuf *out)
 {
 	char sentence[512];
-	const char *title =
-		mark->note   ? mark->note->title
-		: mark->link ? chain_explain(mark->path, mark->link, sentence, sizeof(sentence))
-			     : "onehop check lists them";
 
+	if (mark->note_n)
+		put_text(out, mark->titles, SIZE_MAX);
+	else if (mark->link)
+		put_text(out, chain_explain(mark->path, mark->link, sentence, sizeof(sentence)),
+			 SIZE_MAX);
+	else
+		strbuf_puts(out, "onehop check lists them");
+	if (mark->note_n > TITLES_PER_MARK)
+		strbuf_printf(out, "\nand %zu more: onehop check lists them",
+			      mark->note_n - TITLES_PER_MARK);
+}
+
+/* The sign is there so that the colour is not all that tells them apart. */
+static void put_mark_text(const struct mark *mark, bool in_chip, struct strbuf *out)
+{
+	char label[96];
+
+	strbuf_puts(out, state_sign(mark->state));
+	if (in_chip)
+		return;
+	snprintf(label, sizeof(label), mark->note_n > 1 ? " %s (%zu)" : " %s", mark->label,
+		 mark->note_n);
+	put_text(out, label, MARK_CHARS);
+}
+
+static void draw_mark(const struct drawing *d, const struct mark *mark, int x, int y, int width,
+		      bool in_chip, struct strbuf *out)
+{
 	bool linked = open_link(d, mark->note, out);
 
 	strbuf_puts(out, "<g><title>");
-	put_text(out, title, SIZE_MAX);
+	put_mark_title(mark, out);
 	strbuf_printf(out,
 		      "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" "
-		      "fill=\"%s\"/>\n",
-		      b->x + 5, y, b->width - 10, mark_height(mark) - 2, state_colour(mark->state));
-	for (int i = 0; i < mark->line_n; i++)
-		put_mark_line(out, mark, i, b->x + 10, y + MARK_LINE * (i + 1) - 1);
-	strbuf_puts(out, linked ? "</g></a>\n" : "</g>\n");
+		      "fill=\"%s\"/>\n<text %s x=\"%d\" y=\"%d\">",
+		      x, y, width, MARK_HEIGHT - 2, state_colour(mark->state), paints[PAINT_MARK],
+		      x + (in_chip ? 4 : 5), y + 11);
+	put_mark_text(mark, in_chip, out);
+	strbuf_puts(out, linked ? "</text>\n</g></a>\n" : "</text>\n</g>\n");
 }
 
-static void draw_outline(const struct box *b, struct strbuf *out)
+static void draw_outline(const struct box *b, int x, int y, int width, int height,
+			 struct strbuf *out)
 {
 	static const enum paint box_paints[] = {PAINT_HOST, PAINT_PORT, PAINT_GPU, PAINT_NIC};
 
-	put_rect(out, box_paints[b->kind], b->x, b->y, b->width, b->height);
+	put_rect(out, box_paints[b->kind], x, y, width, height);
 	if (b->worst > CHAIN_NA)
 		strbuf_printf(
 			out,
 			"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" fill=\"none\" "
 			"stroke=\"%s\" stroke-width=\"2\"/>\n",
-			b->x, b->y, b->width, b->height, state_colour(b->worst));
+			x, y, width, height, state_colour(b->worst));
+}
+
+static const char *host_name(const struct box *b)
+{
+	return b->root ? b->root : "unknown";
 }
 
 static void draw_lines(const struct drawing *d, const struct box *b, struct strbuf *out)
@@ -221,8 +241,7 @@ static void draw_lines(const struct drawing *d, const struct box *b, struct strb
 	switch (b->kind) {
 	case BOX_HOST:
 		put_line(out, PAINT_BOLD, x, y, "host bridge", PORT_CHARS);
-		put_line(out, PAINT_SMALL, x, y + BOX_LINE, b->root ? b->root : "unknown",
-			 PORT_CHARS);
+		put_line(out, PAINT_SMALL, x, y + BOX_LINE, host_name(b), PORT_CHARS);
 		break;
 	case BOX_PORT:
 		put_line(out, PAINT_BOLD, x, y, port_title(b), PORT_CHARS);
@@ -231,17 +250,15 @@ static void draw_lines(const struct drawing *d, const struct box *b, struct strb
 	case BOX_GPU:
 	case BOX_NIC:
 		put_line(out, PAINT_BOLD, x, y, b->endpoint->name, ENDPOINT_CHARS);
-		put_line(out, PAINT_TEXT, x, y + BOX_LINE, endpoint_model(d, b, name, sizeof(name)),
+		put_line(out, PAINT_TEXT, x, y + BOX_LINE, box_model(d, b, name, sizeof(name)),
 			 ENDPOINT_CHARS);
 		put_line(out, PAINT_SMALL, x, y + 2 * BOX_LINE, b->pci->name, ENDPOINT_CHARS);
 		break;
 	}
 }
 
-static void draw_box(const struct drawing *d, const struct box *b, struct strbuf *out)
+static void open_box(const struct drawing *d, const struct box *b, struct strbuf *out)
 {
-	int y = b->y + b->height - BOX_PAD - marks_height(b) + 2;
-
 	strbuf_puts(out, "<g");
 	if (d->in_page && b->kind != BOX_HOST) {
 		strbuf_puts(out, " id=\"box-");
@@ -249,12 +266,53 @@ static void draw_box(const struct drawing *d, const struct box *b, struct strbuf
 		strbuf_puts(out, "\"");
 	}
 	strbuf_puts(out, ">\n");
-	draw_outline(b, out);
-	draw_lines(d, b, out);
-	for (size_t i = 0; i < b->mark_n; i++) {
-		draw_mark(d, &b->marks[i], b, y, out);
-		y += mark_height(&b->marks[i]);
+}
+
+static void draw_chip(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	int x = b->chip_x + b->chip_width - (int)b->mark_n * SIGN_WIDTH - 2, y = b->chip_y;
+	bool is_endpoint = box_is_endpoint(b);
+
+	open_box(d, b, out);
+	draw_outline(b, b->chip_x, y, b->chip_width, CHIP_HEIGHT, out);
+	if (is_endpoint)
+		put_line(out, PAINT_BOLD, b->chip_x + 6, y + 14, b->endpoint->name, 8);
+	put_line(out, PAINT_SMALL, b->chip_x + (is_endpoint ? 58 : 6), y + 14,
+		 b->pci ? b->pci->name : host_name(b), PORT_CHARS);
+	for (size_t i = 0; i < b->mark_n; i++)
+		draw_mark(d, &b->marks[i], x + (int)i * SIGN_WIDTH, y + 3, SIGN_WIDTH - 2, true,
+			  out);
+	strbuf_puts(out, "</g>\n");
+	for (const struct box *c = b->first; c; c = c->next)
+		draw_chip(d, c, out);
+}
+
+static void draw_fold(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf title = {0};
+
+	strbuf_printf(&title, "%s, with all below it the same as %s:",
+		      b->kind == BOX_HOST ? "host bridge" : "PCIe switch",
+		      b->pci ? b->like->pci->name : host_name(b->like));
+	put_rect(out, PAINT_SWITCH, b->x, b->y, b->width, b->height);
+	put_line(out, PAINT_BOLD, b->x + CHIP_PAD, b->y + SWITCH_HEAD - 2, strbuf_str(&title),
+		 title.len);
+	draw_chip(d, b, out);
+}
+
+static void draw_box(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	int y = b->y + b->height - BOX_PAD - marks_height(b) + 2;
+
+	if (b->like) {
+		draw_fold(d, b, out);
+		return;
 	}
+	open_box(d, b, out);
+	draw_outline(b, b->x, b->y, b->width, b->height, out);
+	draw_lines(d, b, out);
+	for (size_t i = 0; i < b->mark_n; i++, y += MARK_HEIGHT)
+		draw_mark(d, &b->marks[i], b->x + 5, y, b->width - 10, false, out);
 	strbuf_puts(out, "</g>\n");
 	for (const struct box *c = b->first; c; c = c->next)
 		draw_box(d, c, out);
@@ -267,8 +325,6 @@ static bool below(struct fact_int f, struct fact_int limit)
 	return fact_known(f) && fact_known(limit) && f.value < limit.value;
 }
 
-/* "16.0 GT/s x4 of x16", "8.0 of 16.0 GT/s x16", "16.0 GT/s x16, idle"; true when it is less than
- * both ends can. */
 static bool wire_text(const struct wire *w, char *buf, size_t size)
 {
 	struct fact_int speed = wire_speed_limit(w->lower), width = wire_width_limit(w->lower);
@@ -292,9 +348,15 @@ static bool wire_text(const struct wire *w, char *buf, size_t size)
 	return false;
 }
 
-static int middle(const struct box *b)
+bool box_link_text(const struct drawing *d, const struct box *b, char *buf, size_t size)
 {
-	return b->y + b->height / 2;
+	struct wire w;
+
+	*buf = '\0';
+	if (!b->pci || !has_wire(b->pci))
+		return false;
+	w = wire_above(b->pci, b->endpoint ? endpoint_gpu(d->t->machine, b->endpoint) : NULL);
+	return wire_text(&w, buf, size);
 }
 
 /* From the parent to a bus line close to it, along that, and on to the child. */
@@ -302,31 +364,25 @@ static void draw_wire(const struct drawing *d, const struct box *from, const str
 		      struct strbuf *out)
 {
 	int x = from->x + from->width, bend = x + 16;
-	bool slow = false;
-	char text[96] = "";
+	char text[96];
+	bool slow = box_link_text(d, to, text, sizeof(text));
 
-	if (has_wire(to->pci)) {
-		const struct gpu *g =
-			to->endpoint ? endpoint_gpu(d->t->machine, to->endpoint) : NULL;
-		struct wire w = wire_above(to->pci, g);
-
-		slow = wire_text(&w, text, sizeof(text));
-	}
 	strbuf_printf(out, "<path %s d=\"M%d %dH%dV%dH%d\"/>\n",
-		      paints[slow ? PAINT_SLOW_WIRE : PAINT_WIRE], x, middle(from), bend,
-		      middle(to), to->x);
+		      paints[slow ? PAINT_SLOW_WIRE : PAINT_WIRE], x, box_middle(from), bend,
+		      box_middle(to), to->x);
 	if (!*text)
 		return;
 	strbuf_printf(out, "<text %s text-anchor=\"end\" x=\"%d\" y=\"%d\">",
 		      paints[slow ? PAINT_SLOW_LINK : PAINT_LINK],
-		      to->x - (box_is_switch(to) ? SWITCH_PAD + 4 : 5), middle(to) - 5);
+		      to->x - (box_is_switch(to) && !to->like ? SWITCH_PAD + 4 : 5),
+		      box_middle(to) - 5);
 	put_text(out, text, sizeof(text));
 	strbuf_puts(out, "</text>\n");
 }
 
 static void draw_wires(const struct drawing *d, const struct box *b, struct strbuf *out)
 {
-	for (const struct box *c = b->first; c; c = c->next) {
+	for (const struct box *c = b->first; c && !b->like; c = c->next) {
 		draw_wire(d, b, c, out);
 		draw_wires(d, c, out);
 	}
@@ -337,175 +393,123 @@ static void draw_wires(const struct drawing *d, const struct box *b, struct strb
 static void draw_frame(const struct drawing *d, const struct frame *f, struct strbuf *out)
 {
 	const char *what = f->is_socket ? "socket" : "NUMA node";
+	const char *continued = f->continued ? " (continued)" : "";
 	const struct machine *m = d->t->machine;
 	char title[96];
 
 	put_rect(out, f->is_socket ? PAINT_SOCKET : PAINT_NODE, f->x, f->y, f->width, f->height);
 	if (f->id < 0)
-		snprintf(title, sizeof(title), "%s unknown", what);
+		snprintf(title, sizeof(title), "%s unknown%s", what, continued);
 	else
-		snprintf(title, sizeof(title), "%s %" PRId64, what, f->id);
+		snprintf(title, sizeof(title), "%s %" PRId64 "%s", what, f->id, continued);
 	put_line(out, PAINT_BOLD, f->x + 12, f->y + 17, title, sizeof(title));
 	for (size_t i = 0; !f->is_socket && i < m->node_n; i++) {
 		if (m->nodes[i].id != f->id || !fact_known(m->nodes[i].cpus))
 			continue;
 		snprintf(title, sizeof(title), "CPUs %s", m->nodes[i].cpus.value);
-		put_line(out, PAINT_SMALL, f->x + 120, f->y + 17, title, sizeof(title));
+		put_line(out, PAINT_SMALL, f->x + (f->continued ? 200 : 120), f->y + 17, title,
+			 sizeof(title));
 	}
 }
 
 static void draw_switches(const struct drawing *d, const struct box *b, struct strbuf *out)
 {
-	for (const struct box *c = b->first; c; c = c->next)
+	for (const struct box *c = b->first; c && !b->like; c = c->next)
 		draw_switches(d, c, out);
-	if (!box_is_switch(b))
+	if (!box_is_switch(b) || b->like)
 		return;
 	put_rect(out, PAINT_SWITCH, b->x - SWITCH_PAD, b->top,
-		 d->column_x[b->column + 1] + d->column_width[b->column + 1] - b->x +
-			 2 * SWITCH_PAD,
-		 b->bottom - b->top);
+		 b->first->x + b->first->width - b->x + 2 * SWITCH_PAD, b->bottom - b->top);
 	put_line(out, PAINT_BOLD, b->x, b->top + SWITCH_HEAD - 2, "PCIe switch", PORT_CHARS);
 }
 
 /* ---- NVLink ---- */
 
-/* GPUs connected by NVLink, directly or through others, share a bar next to the tree. */
-struct bar {
-	int top, bottom;
-	unsigned lane;
-	bool whole; /* every pair of them has links */
-};
-
-struct nvlinks {
-	size_t *group; /* per GPU: the first GPU of its group */
-	int *links;    /* per GPU: the most that it has to another */
-	struct bar *bars;
-	unsigned lane_n;
-};
-
-static size_t group_of(struct nvlinks *nv, size_t i)
+static int stack_x(const struct drawing *d, const struct nvlinks *nv, unsigned stack)
 {
-	while (nv->group[i] != i)
-		i = nv->group[i] = nv->group[nv->group[i]];
-	return i;
+	int x = 0;
+
+	for (unsigned i = 0; i < stack; i++)
+		x += d->width + (int)nv->lane_n[i] * LANE_WIDTH;
+	return x;
 }
 
-static void join_groups(const struct topology *t, struct nvlinks *nv)
+static int bar_x(const struct drawing *d, const struct nvlinks *nv, const struct bar *bar)
 {
-	for (size_t i = 0; i < t->gpu_n; i++)
-		nv->group[i] = i;
-	for (size_t i = 0; i < t->gpu_n; i++) {
-		for (size_t j = 0; j < t->gpu_n; j++) {
-			int n = (int)fact_or(topology_path(t, i, j)->nvlinks, 0);
-			size_t a = group_of(nv, i), b = group_of(nv, j);
-
-			if (!n)
-				continue;
-			nv->group[a > b ? a : b] = a < b ? a : b;
-			if (n > nv->links[i])
-				nv->links[i] = n;
-		}
-	}
-}
-
-static void stretch_bars(const struct drawing *d, struct nvlinks *nv)
-{
-	for (size_t i = 0; i < d->t->gpu_n; i++) {
-		struct bar *bar = &nv->bars[group_of(nv, i)];
-		int y = middle(d->endpoints[i]);
-
-		if (bar->bottom == 0)
-			*bar = (struct bar){y - 16, y + 16, 0, true};
-		if (y - 16 < bar->top)
-			bar->top = y - 16;
-		if (y + 16 > bar->bottom)
-			bar->bottom = y + 16;
-		for (size_t j = 0; j < i; j++)
-			if (group_of(nv, j) == group_of(nv, i) &&
-			    !path_is_nvlink(topology_path(d->t, i, j)))
-				bar->whole = false;
-	}
-}
-
-static bool lane_is_free(const struct drawing *d, const struct nvlinks *nv, size_t bar,
-			 unsigned lane)
-{
-	for (size_t i = 0; i < bar; i++)
-		if (nv->links[i] && nv->group[i] == i && nv->bars[i].lane == lane &&
-		    nv->bars[i].top <= nv->bars[bar].bottom &&
-		    nv->bars[bar].top <= nv->bars[i].bottom)
-			return false;
-	return lane <= d->t->gpu_n;
-}
-
-static void choose_lanes(const struct drawing *d, struct nvlinks *nv)
-{
-	for (size_t i = 0; i < d->t->gpu_n; i++) {
-		unsigned lane = 0;
-
-		if (!nv->links[i] || nv->group[i] != i)
-			continue;
-		while (!lane_is_free(d, nv, i, lane))
-			lane++;
-		nv->bars[i].lane = lane;
-		if (lane + 1 > nv->lane_n)
-			nv->lane_n = lane + 1;
-	}
-}
-
-static void nvlinks_make(const struct drawing *d, struct nvlinks *nv)
-{
-	size_t n = d->t->gpu_n + 1;
-
-	*nv = (struct nvlinks){0};
-	nv->group = arena_alloc(d->arena, n, sizeof(*nv->group));
-	nv->links = arena_alloc(d->arena, n, sizeof(*nv->links));
-	nv->bars = arena_alloc(d->arena, n, sizeof(*nv->bars));
-	join_groups(d->t, nv);
-	stretch_bars(d, nv);
-	choose_lanes(d, nv);
-}
-
-static int lane_x(const struct drawing *d, unsigned lane)
-{
-	return d->width + (int)lane * LANE_WIDTH + LANE_WIDTH - BAR_WIDTH - 16;
+	return stack_x(d, nv, bar->stack) + d->width + (int)bar->lane * LANE_WIDTH + LANE_WIDTH -
+	       BAR_WIDTH - 16;
 }
 
 static void draw_stub(const struct drawing *d, struct nvlinks *nv, size_t gpu, struct strbuf *out)
 {
 	const struct box *b = d->endpoints[gpu];
-	int x = lane_x(d, nv->bars[group_of(nv, gpu)].lane);
+	int x = bar_x(d, nv, nvlink_bar(d, nv, gpu)), y = box_middle(b);
 
 	/* A white edge shows where it passes over the bar of another group. */
-	strbuf_printf(out, "<path %s d=\"M%d %dH%d\"/>\n", paints[PAINT_EDGE], d->width, middle(b),
+	strbuf_printf(out, "<path %s d=\"M%d %dH%d\"/>\n", paints[PAINT_EDGE],
+		      stack_x(d, nv, b->stack) + d->width, y, x);
+	strbuf_printf(out, "<path %s d=\"M%d %dH%d\"/>\n", paints[PAINT_NVLINK], b->x + b->width, y,
 		      x);
-	strbuf_printf(out, "<path %s d=\"M%d %dH%d\"/>\n", paints[PAINT_NVLINK], b->x + b->width,
-		      middle(b), x);
 	strbuf_printf(out, "<text %s text-anchor=\"end\" x=\"%d\" y=\"%d\">NV%d</text>\n",
-		      paints[PAINT_BOLD], b->x + b->width + 46, middle(b) - 6, nv->links[gpu]);
+		      paints[PAINT_BOLD], b->x + b->width + 46, y - 6, nv->links[gpu]);
 }
 
-static void draw_bar(const struct drawing *d, const struct bar *bar, struct strbuf *out)
+/* The bars of a group in two stacks are one: a line above all boxes joins them. */
+static void join_bars(const struct drawing *d, const struct nvlinks *nv, const struct bar *bar,
+		      struct strbuf *out)
+{
+	const struct bar *left = NULL;
+
+	/* Those of a group lie one behind the other. */
+	for (unsigned i = 1; i <= bar->stack && !left; i++)
+		left = bar[-(int)i].bottom ? &bar[-(int)i] : NULL;
+	if (left)
+		strbuf_printf(out, "<path %s d=\"M%d %dV%dH%dV%d\"/>\n", paints[PAINT_NVLINK],
+			      bar_x(d, nv, left) + BAR_WIDTH / 2, left->top, d->top - JOIN_ABOVE,
+			      bar_x(d, nv, bar) + BAR_WIDTH / 2, bar->top);
+}
+
+static void draw_bar(const struct drawing *d, struct nvlinks *nv, const struct bar *bar,
+		     struct strbuf *out)
 {
 	/* Between the first two rows, where no stub passes. */
-	int x = lane_x(d, bar->lane), y = bar->top + 50;
+	int x = bar_x(d, nv, bar), y = bar->top + 50;
 
+	join_bars(d, nv, bar, out);
 	put_rect(out, PAINT_BAR, x, bar->top, BAR_WIDTH, bar->bottom - bar->top);
 	strbuf_printf(out,
 		      "<text %s text-anchor=\"middle\" transform=\"translate(%d %d) "
 		      "rotate(-90)\">%s</text>\n",
 		      paints[PAINT_MARK], x + BAR_WIDTH / 2 + 4, y,
-		      bar->whole ? "NVLink" : "partly");
+		      nvlink_group_is_whole(d, nv, bar->group) ? "NVLink" : "partly");
 }
 
 static void draw_nvlinks(const struct drawing *d, struct nvlinks *nv, struct strbuf *out)
 {
-	for (size_t i = 0; i < d->t->gpu_n; i++)
-		if (nv->links[i] && nv->group[i] == i)
-			draw_bar(d, &nv->bars[i], out);
+	for (size_t i = 0; i < nv->bar_n; i++)
+		if (nv->bars[i].bottom)
+			draw_bar(d, nv, &nv->bars[i], out);
 	for (size_t i = 0; i < d->t->gpu_n; i++)
 		if (nv->links[i])
 			draw_stub(d, nv, i, out);
+}
+
+static void move_right(struct box *b, int by)
+{
+	b->x += by;
+	b->chip_x += by;
+	for (struct box *c = b->first; c; c = c->next)
+		move_right(c, by);
+}
+
+/* Returns how wide all are; only now it is known how many bars each stack has. */
+static int set_stacks_apart(struct drawing *d, const struct nvlinks *nv)
+{
+	for (struct box *b = d->hosts; b; b = b->next)
+		move_right(b, stack_x(d, nv, b->stack));
+	for (size_t i = 0; i < d->frame_n; i++)
+		d->frames[i].x += stack_x(d, nv, d->frames[i].stack);
+	return stack_x(d, nv, d->stack_n);
 }
 
 /* ---- head and foot ---- */
@@ -594,19 +598,26 @@ static void draw_legend(const char *drawn, int y, struct strbuf *out)
 	}
 }
 
-/* ---- the notes that no box is for, below the boxes ---- */
+/* ---- the notes below the boxes ---- */
 
 static size_t list_chars(int width)
 {
 	return (size_t)(width - 2 * LIST_X - 18) / 7;
 }
 
+static const char *listed_text(const struct drawing *d, const struct mark *m)
+{
+	return m->note_n > 1
+		       ? arena_printf(d->arena, "%s (and %zu more)", m->note->title, m->note_n - 1)
+		       : m->note->title;
+}
+
 static int list_height(const struct drawing *d, int width)
 {
 	int height = 0;
 
-	for (size_t i = 0; i < d->elsewhere_n; i++) {
-		const char *s = d->elsewhere[i]->title;
+	for (size_t i = 0; i < d->listed_n; i++) {
+		const char *s = listed_text(d, &d->listed[i]);
 
 		for (height += LIST_GAP; *s; height += LIST_LINE) {
 			s += draw_line_length(s, list_chars(width));
@@ -616,18 +627,18 @@ static int list_height(const struct drawing *d, int width)
 	return height;
 }
 
-static void draw_elsewhere(const struct drawing *d, int width, int y, struct strbuf *out)
+static void draw_listed(const struct drawing *d, int width, int y, struct strbuf *out)
 {
-	for (size_t i = 0; i < d->elsewhere_n; i++, y += LIST_GAP) {
-		const struct draw_note *n = d->elsewhere[i];
+	for (size_t i = 0; i < d->listed_n; i++, y += LIST_GAP) {
+		const struct mark *m = &d->listed[i];
 
 		strbuf_puts(out, "<g><title>");
-		put_text(out, n->title, SIZE_MAX);
+		put_text(out, m->note->title, SIZE_MAX);
 		strbuf_printf(out,
 			      "</title><rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"3\" "
 			      "fill=\"%s\"/>\n",
-			      LIST_X, y, state_colour(n->state));
-		for (const char *s = n->title; *s; y += LIST_LINE) {
+			      LIST_X, y, state_colour(m->state));
+		for (const char *s = listed_text(d, m); *s; y += LIST_LINE) {
 			size_t k = draw_line_length(s, list_chars(width));
 
 			put_line(out, PAINT_TEXT, LIST_X + 18, y + 10,
@@ -648,12 +659,18 @@ static void draw_socket_links(const struct drawing *d, struct strbuf *out)
 
 		if (!f->is_socket)
 			continue;
-		if (last)
-			strbuf_printf(out,
-				      "<path d=\"M%d %dV%d\" fill=\"none\" stroke=\"#6f42c1\" "
-				      "stroke-width=\"5\"><title>link between the CPU "
-				      "sockets</title></path>\n",
-				      f->x + 40, last->y + last->height, f->y);
+		if (last && last->id != f->id) {
+			strbuf_puts(out, "<path d=\"");
+			if (last->stack == f->stack)
+				strbuf_printf(out, "M%d %dV%d", f->x + 40, last->y + last->height,
+					      f->y);
+			else
+				strbuf_printf(out, "M%d %dH%dV%dH%d", last->x + last->width,
+					      last->y + 40, f->x - SOCKET_BEND, f->y + 40, f->x);
+			strbuf_puts(out,
+				    "\" fill=\"none\" stroke=\"#6f42c1\" stroke-width=\"5\"><title>"
+				    "link between the CPU sockets</title></path>\n");
+		}
 		last = f;
 	}
 }
@@ -688,8 +705,8 @@ static void open_svg(int width, int height, bool in_page, const char *title, str
 		      "height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"'DejaVu "
 		      "Sans',Verdana,Arial,sans-serif\" font-size=\"11\"",
 		      width, height, width, height);
-	if (in_page)
-		strbuf_printf(out, " class=\"fit fit%d\"", least < MOST_LEAST ? least : MOST_LEAST);
+	if (in_page && least <= MOST_LEAST)
+		strbuf_printf(out, " class=\"fit fit%d\"", least);
 	strbuf_puts(out, ">\n<title>");
 	put_text(out, title, SIZE_MAX);
 	strbuf_printf(out,
@@ -714,11 +731,11 @@ void topology_draw_svg(const struct topology *t, const struct drawing_request *r
 
 	drawing_make(&d, HEADER + title_shift(title));
 	nvlinks_make(&d, &nv);
-	width = d.width + (int)nv.lane_n * LANE_WIDTH;
+	width = set_stacks_apart(&d, &nv);
 	width = width < EMPTY_WIDTH ? EMPTY_WIDTH : width;
 	height = d.height + list_height(&d, width) + FOOTER;
 	draw_body(&d, &nv, &body);
-	draw_elsewhere(&d, width, d.height + LIST_GAP, &body);
+	draw_listed(&d, width, d.height + LIST_GAP, &body);
 	open_svg(width, height, request->in_page, title, out);
 	draw_header(t, title, out);
 	draw_legend(strbuf_str(&body), LEGEND_Y + title_shift(title), out);

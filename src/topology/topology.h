@@ -352,9 +352,8 @@ void topology_format_p2p(const struct topology *t, enum p2p_cap cap, bool underl
 struct draw_note {
 	const struct pci_function *at; /* NULL: nowhere in particular */
 	enum chain_state state;        /* CHAIN_BAD: an error, CHAIN_POSSIBLE: a warning */
-	const char *text;              /* what is wrong, a sentence */
-	const char *title;             /* the same with rule and device, for a list */
-	const char *anchor;            /* of the place in the page that explains it; NULL: none */
+	const char *rule;              /* its id, which is the anchor of its place in a page */
+	const char *title;             /* what is wrong: a sentence with rule and device */
 	enum chain_reason
 		reason; /* of the link of a chain that says the same there; REASON_NONE: none */
 };
@@ -367,8 +366,9 @@ struct drawing_request {
 };
 
 /*
- * A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong. Notes of devices that
- * are not drawn, and of none, are listed below.
+ * A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong, by the rule's name. Notes of
+ * devices that are not drawn, and of none, are listed below; all are if it is not in a page. Of many devices, what is
+ * the same as something drawn before is folded.
  */
 void topology_draw_svg(const struct topology *t, const struct drawing_request *request,
 		       struct strbuf *out);

@@ -365,26 +365,25 @@ static bool find_box(const char *svg, const char *address, struct rect *ret)
 	return false;
 }
 
-/* The title that stands for a finding in the drawing. */
+/* The line that stands for a finding in the title of a mark. */
 static char *title_of(const struct finding *f)
 {
-	AUTO_FREE char *plain = xprintf("%s: %s: %s [%s]</title>", severity_word(f->severity),
-					f->subject, f->sentence, f->rule->id);
+	AUTO_FREE char *plain = xprintf("%s: %s: %s [%s]", severity_word(f->severity), f->subject,
+					f->sentence, f->rule->id);
 	struct strbuf b = {0};
 
-	markup_add(&b, plain, strlen(plain) - strlen("</title>"));
-	strbuf_puts(&b, "</title>");
+	markup_add(&b, plain, strlen(plain));
 	return b.text;
 }
 
 static bool is_marked_at(const char *svg, const struct finding *f, const struct pci_function *pci)
 {
-	AUTO_FREE char *title = title_of(f);
+	AUTO_FREE char *title = title_of(f), *id = xprintf("[%s]", f->rule->id);
 	const char *at = strstr(svg, title);
 	struct rect box, mark;
 
 	if (!pci || !find_box(svg, pci->name, &box))
-		return at != NULL; /* in the list below */
+		return strstr(svg, id) != NULL; /* in the list below, a line for each rule */
 	for (; at; at = strstr(at + 1, title)) {
 		mark = rect_behind(at);
 		if (inside(&mark, &box))
@@ -482,7 +481,7 @@ static void all_named_devices_are_marked(void **state)
 	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
 		AUTO_FREE char *line =
 			xprintf("topo --svg - --from tests/machines/%s", named[i].machine);
-		AUTO_FREE char *id = xprintf("[%s]</title>", named[i].rule);
+		AUTO_FREE char *id = xprintf("[%s]", named[i].rule);
 		struct result r CLEANUP(result_done) = run_command(line);
 		struct rect box, mark;
 		bool found = false;
@@ -509,34 +508,142 @@ static void texts_are_those_of_check(void **state)
 	assert_null(strstr(r.out, "model unknown"));
 }
 
-/* Three notes fit a box, the others are counted; a note of no device is listed below. */
+static struct draw_note note(const struct pci_function *at, enum chain_state state,
+			     const char *rule, const char *title)
+{
+	return (struct draw_note){.at = at, .state = state, .rule = rule, .title = title};
+}
+
+/* Five rules fit a box, with all their notes; the others are counted. Each rule is explained below, outside of pages. */
 static void notes_of_others(void **state)
 {
 	struct machine *m = build_two_root_ports();
 	struct topology *t = topology_new(m);
 	const struct pci_function *gpu = m->gpus[0].pci;
 	const struct draw_note notes[] = {
-		{gpu, CHAIN_POSSIBLE, "one", "warning: one"},
-		{gpu, CHAIN_BAD, "two <&> two, which is longer than a line of the box and wraps",
-		 "error: two"},
-		{gpu, CHAIN_BAD, "three", "error: three"},
-		{gpu, CHAIN_POSSIBLE, "four", "warning: four"},
-		{gpu, CHAIN_BAD, "five", "error: five"},
-		{NULL, CHAIN_BAD, "all of it", "error: the driver: all of it"},
+		note(gpu, CHAIN_POSSIBLE, "one", "warning: one"),
+		note(gpu, CHAIN_BAD, "two", "error: two <&>"),
+		note(gpu, CHAIN_BAD, "two", "error: two again"),
+		note(gpu, CHAIN_BAD, "three", "error: three"),
+		note(gpu, CHAIN_POSSIBLE, "four", "warning: four"),
+		note(gpu, CHAIN_BAD, "five", "error: five"),
+		note(gpu, CHAIN_BAD, "six", "error: six"),
+		note(gpu, CHAIN_BAD, "seven", "error: seven"),
+		note(NULL, CHAIN_BAD, "driver", "error: the driver: all of it"),
 	};
-	AUTO_STRBUF struct strbuf out = {0};
+	struct drawing_request request = {.notes = notes, .note_n = sizeof(notes) / sizeof(*notes)};
+	AUTO_STRBUF struct strbuf out = {0}, in_page = {0};
 	static struct rect rects[256];
 
 	(void)state;
-	topology_draw_svg(t, &(struct drawing_request){.notes = notes, .note_n = 6}, &out);
+	topology_draw_svg(t, &request, &out);
 	check_geometry(rects, parse(out.text, rects, 256));
-	assert_non_null(strstr(out.text, ">x two &lt;&amp;&gt; two, which is longer than a<"));
-	assert_non_null(strstr(out.text, ">line of the box and wraps<"));
+	assert_non_null(
+		strstr(out.text, "<title>error: two &lt;&amp;&gt;\nerror: two again</title>"));
+	assert_non_null(strstr(out.text, ">x two (2)<"));
 	assert_non_null(strstr(out.text, " and 2 more<"));
-	assert_null(strstr(out.text, ">five<"));
+	assert_null(strstr(out.text, ">x six<"));
+	assert_non_null(strstr(out.text, ">error: six<"));
+	assert_non_null(strstr(out.text, ">error: two &lt;&amp;&gt; (and 1 more)<"));
 	assert_non_null(strstr(out.text, ">error: the driver: all of it<"));
+	request.in_page = true;
+	topology_draw_svg(t, &request, &in_page);
+	assert_null(strstr(in_page.text, ">error: six<"));
+	assert_non_null(strstr(in_page.text, ">error: the driver: all of it<"));
 	topology_free(t);
 	build_free(m);
+}
+
+/* ---- many devices ---- */
+
+/* Switches with two GPUs and a NIC each. */
+static struct machine *many_switches(unsigned n)
+{
+	struct machine *m = build_machine();
+
+	build_nodes(m, 2, 2);
+	for (unsigned i = 0; i < n; i++) {
+		struct pci_function *up, *down[3];
+		char address[PCI_ADDRESS_LEN];
+
+		snprintf(address, sizeof(address), "%04x:00:01.0", i);
+		up = build_port(m, address, NULL, PCI_PORT_ROOT);
+		up->numa_node = fact_int(i % 2, from);
+		snprintf(address, sizeof(address), "%04x:01:00.0", i);
+		up = build_port(m, address, up, PCI_PORT_UPSTREAM);
+		for (unsigned j = 0; j < 3; j++) {
+			snprintf(address, sizeof(address), "%04x:02:%02x.0", i, j);
+			down[j] = build_port(m, address, up, PCI_PORT_DOWNSTREAM);
+			down[j]->acs_ctl = fact_int(0x1d, from);
+		}
+		for (unsigned j = 0; j < 3; j++) {
+			snprintf(address, sizeof(address), "%04x:%02x:00.0", i, 3 + j);
+			if (j < 2)
+				build_gpu(m, address, down[j]);
+			else
+				build_nic(m, address, down[j], "mlx5_0");
+		}
+	}
+	return m;
+}
+
+/* What is the same as something before it is folded, what differs is not, and all keep their marks. */
+static void same_switches_are_folded(void **state)
+{
+	struct machine *m = many_switches(6);
+	size_t marks = 0;
+
+	(void)state;
+	check_drawing(m);
+	assert_int_equal(count(m, "with all below it the same as"), 5);
+	assert_int_equal(count(m, ">0005:02:00.0<"), 1);
+	marks = count(m, "sends peer requests up to the root complex</title>");
+	assert_int_equal(marks, 6 * 3);
+	m->gpus[7].pci->link_width = fact_int(4, from);
+	check_drawing(m);
+	assert_int_equal(count(m, "with all below it the same as"), 4);
+	assert_int_equal(count(m, "16.0 GT/s x4 of x16"), 1);
+	build_free(m);
+	m = many_switches(5); /* 15 devices */
+	assert_int_equal(count(m, "with all below it the same as"), 0);
+	build_free(m);
+}
+
+/* Where GPUs of many sockets are joined by NVLink, they keep their place at a bar. */
+static void nvlinks_are_not_folded(void **state)
+{
+	struct machine *m = many_switches(12);
+
+	(void)state;
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		build_model(&m->gpus[i], "NVIDIA H200", 90);
+		build_nvlinks(&m->gpus[i], 18, NVLINK_REMOTE_SWITCH, "");
+	}
+	check_drawing(m);
+	assert_int_equal(count(m, "with all below it the same as"), 0);
+	assert_int_equal(count(m, ">NV18<"), m->gpu_n);
+	build_free(m);
+}
+
+static void check_shape(struct machine *m, const char *what)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+	int width, height;
+
+	draw(m, &out);
+	width = attribute(out.text, 200, "width");
+	height = attribute(out.text, 200, "height");
+	if (height > 3000 || height > 3 * width)
+		fail_msg("%s: %d x %d", what, width, height);
+	build_free(m);
+}
+
+static void large_drawings_are_not_towers(void **state)
+{
+	(void)state;
+	check_shape(build_root_ports(64, 8, 2), "64 GPUs at root ports");
+	check_shape(many_switches(32), "64 GPUs below switches");
+	check_shape(build_root_ports(16, 1, 1), "16 GPUs of one node");
 }
 
 int main(void)
@@ -546,6 +653,9 @@ int main(void)
 		cmocka_unit_test(all_named_devices_are_marked),
 		cmocka_unit_test(texts_are_those_of_check),
 		cmocka_unit_test(notes_of_others),
+		cmocka_unit_test(same_switches_are_folded),
+		cmocka_unit_test(nvlinks_are_not_folded),
+		cmocka_unit_test(large_drawings_are_not_towers),
 		cmocka_unit_test(good_machines),
 		cmocka_unit_test(switches),
 		cmocka_unit_test(nested_switches),

@@ -132,8 +132,8 @@ int onehop_abort(struct onehop_comm *comm);
  * call the same operations in the same order, with the same count, type, op and root. Two operations
  * of one communicator must not run at the same time: use one stream, or events between two.
  * Buffers are any memory that kernels of the rank's device can use, at any address, and need not be registered.
- * in == out is allowed. So is out == in + rank * count for onehop_reduce_scatter, and
- * in == out + rank * count for onehop_all_gather (in elements).
+ * in == out is allowed, except for onehop_all_gather, where it must be in == out + rank * count (in elements). So is
+ * out == in + rank * count for onehop_reduce_scatter. Where they overlap otherwise the call is -EINVAL.
  *
  * -EINVAL: a wrong argument, memory that the device cannot use, or a closed communicator; nothing was enqueued.
  * -ETIMEDOUT, -ECANCELED: an earlier operation gave up (see onehop_check), and the communicator cannot be used any more.

@@ -434,16 +434,38 @@ static int check_buffer(struct onehop_comm *c, const char *function, const char 
 	return r < 0 ? err_wrap(r, "%s: %s", function, name) : 0;
 }
 
+/* A block sends what is at its own offsets before it stores there, so one memory for both must begin at the same offset. */
+static int check_overlap(const struct onehop_comm *c, const struct view *v)
+{
+	const bool scatters = rows[v->o].scatters, gathers = rows[v->o].gathers;
+	const u64 in = (u64)v->call->in, out = (u64)v->call->out;
+	const u64 whole = c->facts.n * v->bytes, own = c->me * v->bytes;
+
+	if (in >= out + (gathers ? whole : v->bytes) || out >= in + (scatters ? whole : v->bytes))
+		return 0;
+	if (gathers && !scatters)
+		return in == out + own
+			       ? 0
+			       : err_set(EINVAL, "%s: in is in out, but not at out + rank * count",
+					 rows[v->o].name);
+	if (out == in || (scatters && !gathers && out == in + own))
+		return 0;
+	return err_set(EINVAL, "%s: in and out overlap, but do not start at the same address",
+		       rows[v->o].name);
+}
+
 static int check_buffers(struct onehop_comm *c, const struct view *v)
 {
+	const bool sends = v->bytes && (v->senders & v->me),
+		   takes = v->bytes && (v->takers & v->me);
 	const char *name = rows[v->o].name;
 	int r = 0;
 
-	if (v->bytes && (v->senders & v->me))
+	if (sends)
 		r = check_buffer(c, name, "in", v->call->in);
-	if (r == 0 && v->bytes && (v->takers & v->me))
+	if (r == 0 && takes)
 		r = check_buffer(c, name, "out", v->call->out);
-	return r;
+	return r == 0 && sends && takes ? check_overlap(c, v) : r;
 }
 
 static int verify(struct onehop_comm *c, enum operation o, const struct operation_call *call,

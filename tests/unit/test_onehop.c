@@ -144,6 +144,66 @@ static void answers_without_a_place(void **state)
 	close_all(&a);
 }
 
+/* ---- memory for both ---- */
+
+typedef int call_fn(struct onehop_comm *comm, const void *in, void *out);
+
+static int overlap_all_reduce(struct onehop_comm *comm, const void *in, void *out)
+{
+	return onehop_all_reduce(comm, in, out, 10, ONEHOP_INT32, ONEHOP_SUM, NULL);
+}
+
+static int overlap_reduce_scatter(struct onehop_comm *comm, const void *in, void *out)
+{
+	return onehop_reduce_scatter(comm, in, out, 10, ONEHOP_INT32, ONEHOP_SUM, NULL);
+}
+
+static int overlap_all_gather(struct onehop_comm *comm, const void *in, void *out)
+{
+	return onehop_all_gather(comm, in, out, 10, ONEHOP_INT32, NULL);
+}
+
+static int overlap_all_to_all(struct onehop_comm *comm, const void *in, void *out)
+{
+	return onehop_all_to_all(comm, in, out, 10, ONEHOP_INT32, NULL);
+}
+
+static int overlap_broadcast(struct onehop_comm *comm, const void *in, void *out)
+{
+	return onehop_broadcast(comm, in, out, 10, ONEHOP_INT32, 2, NULL);
+}
+
+/* Offsets of out from in, in elements, that rank 2 of 4 refuses, and that it takes. */
+static void buffers_that_overlap(void **state)
+{
+	static const struct {
+		call_fn *call;
+		int wrong[4], right[4];
+	} rows[] = {
+		{overlap_all_reduce, {1, 9, -1, -9}, {0, 10, -10, 11}},
+		{overlap_reduce_scatter, {10, 39, -9, 21}, {0, 20, 40, -10}},
+		{overlap_all_gather, {0, 9, -19, -39}, {-20, 10, -40, 50}},
+		{overlap_all_to_all, {20, 39, -20, -39}, {0, 40, -40, 50}},
+		{overlap_broadcast, {1, 9, -1, -9}, {0, 10, -10, 11}},
+	};
+	struct all a;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+		for (size_t i = 0; i < 4; i++) {
+			open_all(&a, &simulated);
+			expect_error(rows[k].call(a.comms[2], &a.in[2][100],
+						  &a.in[2][100 + rows[k].wrong[i]]),
+				     -EINVAL,
+				     k == 2 ? "in is in out, but not at out + rank * count"
+					    : "in and out overlap");
+			assert_ok(rows[k].call(a.comms[2], &a.in[2][100],
+					       &a.in[2][100 + rows[k].right[i]]));
+			close_all(&a);
+		}
+	}
+}
+
 /* ---- a table ---- */
 
 struct file {
@@ -689,6 +749,7 @@ int main(void)
 		cmocka_unit_test(memory_through_the_host),
 		cmocka_unit_test(what_is_expected),
 		cmocka_unit_test(answers_without_a_place),
+		cmocka_unit_test(buffers_that_overlap),
 		cmocka_unit_test(a_table_decides),
 		cmocka_unit_test(a_table_that_cannot_be_used),
 		cmocka_unit_test(a_barrier_is_called_so),

@@ -22,7 +22,8 @@ extern "C" {
 /*
  * One rank of a communicator. One thread at a time may call functions for it, except onehop_abort and onehop_check,
  * which any thread may call at any time before onehop_close. A pointer to a closed rank is refused by all functions, until
- * another rank is opened at that address.
+ * another rank is opened at that address. A child of fork() cannot use its parent's ranks: they are refused too, and
+ * onehop_close does nothing there.
  */
 struct onehop_comm;
 

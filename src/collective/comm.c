@@ -463,7 +463,11 @@ int comm_check_open(const struct onehop_comm *c, const char *function)
 {
 	if (!c)
 		return err_set(EINVAL, "%s: no communicator", function);
-	return live_has(c) ? 0 : err_set(EINVAL, "%s: the communicator was closed", function);
+	if (live_has(c))
+		return 0;
+	return err_set(EINVAL, "%s: the communicator %s", function,
+		       live_was_forked(c) ? "was opened before fork() by the process that called it"
+					  : "was closed");
 }
 
 void comm_close(struct onehop_comm *c)

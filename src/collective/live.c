@@ -18,6 +18,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who writes */
 
 enum { EMPTY, LEFT }; /* LEFT: there was one */
 
+#define FORKED 1u /* added to an address: of the process that forked this one. No address is odd */
+
 static unsigned place_of(uintptr_t address)
 {
 	return (unsigned)((address >> 4) * 2654435761u >> 7);
@@ -28,18 +30,28 @@ static uintptr_t *at(unsigned place)
 	return &places[place % PLACES];
 }
 
-static uintptr_t *find(uintptr_t address)
+static bool can_be(uintptr_t address)
+{
+	return address > LEFT && !(address & FORKED);
+}
+
+static uintptr_t *find_as(uintptr_t address, uintptr_t entry)
 {
 	for (unsigned i = 0; i < PLACES; i++) {
 		uintptr_t *p = at(place_of(address) + i);
 		const uintptr_t there = __atomic_load_n(p, __ATOMIC_ACQUIRE);
 
-		if (there == address)
+		if (there == entry)
 			return p;
 		if (there == EMPTY)
 			return NULL;
 	}
 	return NULL;
+}
+
+static uintptr_t *find(uintptr_t address)
+{
+	return find_as(address, address);
 }
 
 static bool put(uintptr_t address)
@@ -55,10 +67,26 @@ static bool put(uintptr_t address)
 	return false;
 }
 
+/* A child of fork() has the memory of communicators, but neither the threads nor the driver's state that belong to them. */
+static void disown(void)
+{
+	pthread_mutex_init(&lock, NULL); /* another thread may have held it */
+	for (unsigned i = 0; i < PLACES; i++)
+		if (places[i] > LEFT)
+			places[i] |= FORKED;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, disown);
+}
+
 int live_add(const void *comm)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	bool done;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	done = put((uintptr_t)comm);
 	pthread_mutex_unlock(&lock);
@@ -70,7 +98,7 @@ bool live_remove(const void *comm)
 	uintptr_t *p;
 
 	pthread_mutex_lock(&lock);
-	p = comm ? find((uintptr_t)comm) : NULL;
+	p = can_be((uintptr_t)comm) ? find((uintptr_t)comm) : NULL;
 	if (p)
 		__atomic_store_n(p, LEFT, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
@@ -79,5 +107,10 @@ bool live_remove(const void *comm)
 
 bool live_has(const void *comm)
 {
-	return (uintptr_t)comm > LEFT && find((uintptr_t)comm);
+	return can_be((uintptr_t)comm) && find((uintptr_t)comm);
+}
+
+bool live_was_forked(const void *comm)
+{
+	return can_be((uintptr_t)comm) && find_as((uintptr_t)comm, (uintptr_t)comm | FORKED);
 }

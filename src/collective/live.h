@@ -10,3 +10,5 @@ int live_add(const void *comm);
 bool live_remove(const void *comm);
 /* For any thread; takes no lock. */
 bool live_has(const void *comm);
+/* It was open in the process that forked this one, where it cannot be used. */
+bool live_was_forked(const void *comm);

@@ -602,6 +602,47 @@ static void a_range_is_looked_up_once(void **state)
 	comm_close(c);
 }
 
+/* In a child of fork(): the parent's communicator, and one of its own. */
+static int use_after_fork(const void *party, int rank)
+{
+	const struct onehop_options o = {.simulated = 1};
+	struct onehop_comm *theirs = *(struct onehop_comm *const *)party, *own;
+	static int there[4] = {1, 2, 3, 4};
+	int r = onehop_all_reduce(theirs, there, there, 4, ONEHOP_INT32, ONEHOP_SUM, NULL);
+
+	(void)rank;
+	onehop_close(theirs); /* does nothing */
+	if (r != -EINVAL ||
+	    !strstr(onehop_error(), "all_reduce: the communicator was opened before fork()") ||
+	    onehop_check(theirs) != -EINVAL)
+		return -EBADMSG;
+	r = onehop_open_all(1, NULL, &o, &own);
+	if (r == 0)
+		r = onehop_all_reduce(own, there, there, 4, ONEHOP_INT32, ONEHOP_SUM, NULL);
+	if (r == 0)
+		r = onehop_wait(own, NULL);
+	onehop_close(own);
+	return r < 0 ? r : there[3] - 4;
+}
+
+static void a_child_of_fork(void **state)
+{
+	const struct onehop_options o = {.simulated = 1, .limit_ms = 20000};
+	struct onehop_comm *c[2];
+	static int there[64];
+
+	(void)state;
+	assert_ok(onehop_open_all(2, NULL, &o, c));
+	assert_int_equal(rig_end_of(rig_fork(use_after_fork, &c[1], 1)), 0);
+	for (int i = 0; i < 2; i++)
+		assert_ok(onehop_all_reduce(c[i], there, &there[32 * i], 4, ONEHOP_INT32,
+					    ONEHOP_SUM, NULL));
+	for (int i = 0; i < 2; i++) {
+		assert_ok(onehop_wait(c[i], NULL));
+		onehop_close(c[i]);
+	}
+}
+
 static void communicators_that_are_closed(void **state)
 {
 	const struct onehop_options o = {.simulated = 1};
@@ -654,6 +695,7 @@ int main(void)
 		cmocka_unit_test(a_launch_that_fails),
 		cmocka_unit_test(memory_that_is_not_the_devices),
 		cmocka_unit_test(a_range_is_looked_up_once),
+		cmocka_unit_test(a_child_of_fork),
 		cmocka_unit_test(communicators_that_are_closed),
 	};
 

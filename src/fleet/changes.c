@@ -7,24 +7,6 @@
 
 #include <string.h>
 
-static const char *address_of(const struct fleet_host *h, const char *slot)
-{
-	for (size_t i = 0; i < h->slot_n; i++)
-		if (strcmp(h->slots[i].slot, slot) == 0)
-			return h->slots[i].address;
-	return "";
-}
-
-/* The value of each key; 0: unknown. */
-static unsigned *values_of(const struct fleet *f, const struct fleet_host *h)
-{
-	unsigned *values = xcalloc(f->key_n + 1, sizeof(*values));
-
-	for (size_t i = 0; i < h->fact_n; i++)
-		values[h->facts[i].key] = h->facts[i].value;
-	return values;
-}
-
 /* What a host lacks in a list that it has as a whole is absent. */
 static const char *value_text(const struct fleet *f, const struct fleet_host *h,
 			      const struct fact_row *row, unsigned value)
@@ -40,19 +22,19 @@ static const char *value_text(const struct fleet *f, const struct fleet_host *h,
 struct fleet_change *fleet_changes(struct fleet *f, const struct fleet_host *before,
 				   const struct fleet_host *now, size_t *ret_n)
 {
-	AUTO_FREE unsigned *was = values_of(f, before), *is = values_of(f, now);
+	AUTO_FREE unsigned *was = fleet_values(f, before), *is = fleet_values(f, now);
 	struct fleet_change *changes = NULL;
 
 	*ret_n = 0;
 	for (unsigned k = 1; k <= f->key_n; k++) {
 		const struct fact_key *key = &f->keys[k - 1];
-		const char *address = address_of(now, key->slot);
+		const char *address = fleet_address(now, key->slot);
 
 		if (was[k] == is[k])
 			continue;
 		*ARENA_PUSH(f->arena, changes, *ret_n) =
 			(struct fleet_change){key->row, key->slot,
-					      *address ? address : address_of(before, key->slot),
+					      *address ? address : fleet_address(before, key->slot),
 					      value_text(f, before, key->row, was[k]),
 					      value_text(f, now, key->row, is[k])};
 	}

@@ -169,6 +169,23 @@ void fleet_forget_facts(struct fleet_host *h)
 	h->root = -1;
 }
 
+unsigned *fleet_values(const struct fleet *f, const struct fleet_host *h)
+{
+	unsigned *values = xcalloc(f->key_n + 1, sizeof(*values));
+
+	for (size_t i = 0; i < h->fact_n; i++)
+		values[h->facts[i].key] = h->facts[i].value;
+	return values;
+}
+
+const char *fleet_address(const struct fleet_host *h, const char *slot)
+{
+	for (size_t i = 0; i < h->slot_n; i++)
+		if (strcmp(h->slots[i].slot, slot) == 0)
+			return h->slots[i].address;
+	return "";
+}
+
 /* ---- groups ---- */
 
 static int by_name(const void *a, const void *b)

@@ -332,6 +332,11 @@ void fleet_json(const struct fleet *f, json_t *head);
 
 /* ---- for the files of this folder ---- */
 
+/* The value of each key on a host, to be freed; 0: unknown. */
+unsigned *fleet_values(const struct fleet *f, const struct fleet_host *h);
+/* Of the device in that slot; "": none. */
+const char *fleet_address(const struct fleet_host *h, const char *slot);
+
 void fleet_compare_facts(struct fleet *f, struct fleet_group *g);
 void fleet_compare_figures(struct fleet *f, struct fleet_group *g);
 

@@ -63,14 +63,6 @@ static bool has_majority(const struct spread *s)
 
 /* ---- outliers ---- */
 
-static const char *address_of(const struct fleet_host *h, const char *slot)
-{
-	for (size_t i = 0; i < h->slot_n; i++)
-		if (strcmp(h->slots[i].slot, slot) == 0)
-			return h->slots[i].address;
-	return "";
-}
-
 static bool cites(const struct fact_row *row, const char *slot, const char *address,
 		  const struct fleet_finding *f)
 {
@@ -84,7 +76,7 @@ static bool cites(const struct fact_row *row, const char *slot, const char *addr
 /* The rule of a finding of the host that this fact is evidence for; NULL: none. */
 static const char *cited_rule(const struct fleet_host *h, const struct fact_key *key)
 {
-	const char *address = address_of(h, key->slot);
+	const char *address = fleet_address(h, key->slot);
 
 	for (size_t i = 0; i < h->finding_n; i++)
 		if (cites(key->row, key->slot, address, &h->findings[i]))
@@ -136,7 +128,7 @@ static struct fleet_outlier outlier_of(struct fleet *f, const struct difference 
 {
 	struct fleet_outlier o = {.row = d->key->row,
 				  .rank = rank_of(d),
-				  .address = address_of(d->host, d->key->slot),
+				  .address = fleet_address(d->host, d->key->slot),
 				  .value = d->value,
 				  .usual = d->usual,
 				  .usual_n = d->usual_n,

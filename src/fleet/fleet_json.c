@@ -71,21 +71,11 @@ static json_t *figure_keys_json(const struct fleet *f)
 	return a;
 }
 
-/* The value of each key on a host; 0: unknown. */
-static unsigned *values_of(const struct fleet *f, const struct fleet_host *h)
-{
-	unsigned *values = xcalloc(f->key_n + 1, sizeof(*values));
-
-	for (size_t i = 0; i < h->fact_n; i++)
-		values[h->facts[i].key] = h->facts[i].value;
-	return values;
-}
-
 /* Facts that are not as on the group's first host, by the number of the fact: text, or null for unknown. */
 static json_t *differs_json(const struct fleet *f, const struct fleet_host *h,
 			    const unsigned *reference)
 {
-	AUTO_FREE unsigned *values = values_of(f, h);
+	AUTO_FREE unsigned *values = fleet_values(f, h);
 	json_t *a = json_array();
 
 	for (unsigned k = 1; k <= f->key_n; k++)
@@ -223,7 +213,7 @@ static json_t *devices_json(const struct fleet_devices *d)
 
 static json_t *group_json(const struct fleet *f, const struct fleet_group *g)
 {
-	AUTO_FREE unsigned *reference = values_of(f, g->hosts[0]);
+	AUTO_FREE unsigned *reference = fleet_values(f, g->hosts[0]);
 	json_t *facts = json_array(), *hosts = json_array();
 
 	for (unsigned k = 1; k <= f->key_n; k++)

@@ -426,14 +426,6 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 	return nccl_log_observe_host(l, NULL, m);
 }
 
-static int figure_gpu_at(const struct figures *f, const char *pci)
-{
-	for (size_t i = 0; pci && i < f->gpu_n; i++)
-		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
-			return (int)i;
-	return -1;
-}
-
 static bool was_told(const struct nccl_log *l)
 {
 	for (size_t i = 0; i < l->setting_n; i++)
@@ -446,8 +438,8 @@ static bool was_told(const struct nccl_log *l)
 static void add_way(struct figures *f, const struct nccl_log *l, size_t i, size_t j)
 {
 	const struct nccl_pair *p = nccl_log_pair(l, i, j);
-	int initiator = figure_gpu_at(f, l->devices[i].pci);
-	int target = figure_gpu_at(f, l->devices[j].pci);
+	int initiator = figures_gpu_at(f, l->devices[i].pci);
+	int target = figures_gpu_at(f, l->devices[j].pci);
 
 	if (initiator < 0 || target < 0 || initiator == target || nccl_pair_way(p) == NCCL_WAY_NONE)
 		return;

@@ -187,15 +187,21 @@ static const char *meaning_of(enum figure_cause cause)
 	return cause < CAUSE_N ? cause_means[cause] : "unknown";
 }
 
+/* -1: none. */
+static void add_gpus(struct strbuf *out, int from, int to)
+{
+	if (from >= 0 && to >= 0)
+		strbuf_printf(out, " of GPU%d to GPU%d", from, to);
+	else if (from >= 0 || to >= 0)
+		strbuf_printf(out, " of GPU%d", from >= 0 ? from : to);
+}
+
 static void write_failure(struct writer *w, const struct fleet_slow *s)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
 	add_metrics(&b, s);
-	if (s->a >= 0 && s->b >= 0)
-		strbuf_printf(&b, " of GPU%d to GPU%d", s->a, s->b);
-	else if (s->a >= 0 || s->b >= 0)
-		strbuf_printf(&b, " of GPU%d", s->a >= 0 ? s->a : s->b);
+	add_gpus(&b, s->a, s->b);
 	document_paragraph(w->out, STYLE_BAD, w->indent, "%s: a check of data failed: %s%s%s",
 			   s->host, strbuf_str(&b), s->kind && *s->kind ? ": " : "",
 			   s->kind ? s->kind : "");
@@ -231,10 +237,7 @@ static void write_figure_split(struct writer *w, const struct fleet_figure_split
 	AUTO_STRBUF struct strbuf b = {0};
 
 	strbuf_puts(&b, s->what);
-	if (s->initiator >= 0 && s->target >= 0)
-		strbuf_printf(&b, " of GPU%d to GPU%d", s->initiator, s->target);
-	else if (s->initiator >= 0 || s->target >= 0)
-		strbuf_printf(&b, " of GPU%d", s->initiator >= 0 ? s->initiator : s->target);
+	add_gpus(&b, s->initiator, s->target);
 	if (s->more)
 		strbuf_printf(&b, " and %zu more", s->more);
 	document_paragraph(w->out, STYLE_PLAIN, w->indent, "%s: %.4g %s on %s; %.4g on %s",

@@ -36,15 +36,6 @@ static bool all_have_pci(const struct figures *f)
 	return f->gpu_n > 0;
 }
 
-static int find_pci(const struct figures *f, const char *pci)
-{
-	for (size_t i = 0; i < f->gpu_n; i++) {
-		if (strcmp(f->gpus[i].pci, pci) == 0)
-			return (int)i;
-	}
-	return -1;
-}
-
 static void match_gpus(struct comparison *c)
 {
 	size_t matched = 0;
@@ -52,7 +43,7 @@ static void match_gpus(struct comparison *c)
 	c->by_pci = all_have_pci(c->before) && all_have_pci(c->after);
 	c->gpu_after = arena_alloc(c->arena, c->before->gpu_n + 1, sizeof(*c->gpu_after));
 	for (size_t i = 0; i < c->before->gpu_n; i++) {
-		c->gpu_after[i] = c->by_pci             ? find_pci(c->after, c->before->gpus[i].pci)
+		c->gpu_after[i] = c->by_pci ? figures_gpu_at(c->after, c->before->gpus[i].pci)
 				  : i < c->after->gpu_n ? (int)i
 							: -1;
 		matched += c->gpu_after[i] >= 0;
@@ -78,17 +69,7 @@ static double larger(double a, double b)
 
 static int compare_figures(const void *a, const void *b)
 {
-	const struct figure *x = *(const struct figure *const *)a;
-	const struct figure *y = *(const struct figure *const *)b;
-	int r = strcmp(x->what, y->what);
-
-	r = r ? r : (x->initiator > y->initiator) - (x->initiator < y->initiator);
-	r = r ? r : (x->target > y->target) - (x->target < y->target);
-	r = r ? r : strcmp(x->nic, y->nic);
-	r = r ? r : strcmp(x->peer, y->peer);
-	r = r ? r : strcmp(x->memory, y->memory);
-	r = r ? r : (x->queues > y->queues) - (x->queues < y->queues);
-	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	return figure_order(*(const struct figure *const *)a, *(const struct figure *const *)b);
 }
 
 struct figure_index {

@@ -144,6 +144,14 @@ const struct figure *figures_find(const struct figures *f, const char *what, int
 	return NULL;
 }
 
+int figures_gpu_at(const struct figures *f, const char *pci)
+{
+	for (size_t i = 0; pci && i < f->gpu_n; i++)
+		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	return -1;
+}
+
 /* ---- several runs in one file ---- */
 
 static int compare_ints(int64_t a, int64_t b)
@@ -151,11 +159,8 @@ static int compare_ints(int64_t a, int64_t b)
 	return (a > b) - (a < b);
 }
 
-/* Equal measurements side by side, in the order of their values; ties in that of the file. */
-static int compare_rows(const void *a, const void *b)
+int figure_order(const struct figure *x, const struct figure *y)
 {
-	const struct figure *x = *(const struct figure *const *)a;
-	const struct figure *y = *(const struct figure *const *)b;
 	int r = strcmp(x->what, y->what);
 
 	r = r ? r : compare_ints(x->initiator, y->initiator);
@@ -163,8 +168,17 @@ static int compare_rows(const void *a, const void *b)
 	r = r ? r : strcmp(x->nic, y->nic);
 	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
-	r = r ? r : (x->queues > y->queues) - (x->queues < y->queues);
-	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	r = r ? r : compare_ints(x->queues, y->queues);
+	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Equal measurements side by side, in the order of their values; ties in that of the file. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct figure *x = *(const struct figure *const *)a;
+	const struct figure *y = *(const struct figure *const *)b;
+	int r = figure_order(x, y);
+
 	r = r ? r : (x->median > y->median) - (x->median < y->median);
 	return r ? r : (x > y) - (x < y);
 }
@@ -264,13 +278,10 @@ static int own_index(struct figures *f, const struct figures *of, int gpu)
 {
 	const char *pci = gpu >= 0 ? of->gpus[gpu].pci : NULL;
 
-	if (!pci)
-		return -1;
-	for (size_t i = 0; i < f->gpu_n; i++)
-		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
-			return (int)i;
-	if (f->gpu_n == FIGURES_MAX_GPUS)
-		return -1;
+	int own = figures_gpu_at(f, pci);
+
+	if (own >= 0 || !pci || f->gpu_n == FIGURES_MAX_GPUS)
+		return own;
 	adopt_gpu(f, &of->gpus[gpu]);
 	return (int)f->gpu_n - 1;
 }

@@ -139,6 +139,10 @@ bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now);
 struct changed figures_changed(const struct figures *then, const struct figures *now,
 			       const int *gpus, bool surely);
 
+/* The index of the GPU with this address; -1: none, or NULL was asked for. */
+int figures_gpu_at(const struct figures *f, const char *pci);
+/* By what is measured, and between which ends; 0: the same measurement. */
+int figure_order(const struct figure *x, const struct figure *y);
 /* NULL: no such measurement. */
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
 				  int target, uint64_t bytes);

@@ -154,11 +154,10 @@ bool old_kept_recognise(const json_t *json)
 /* The index of the GPU with this address, added if missing; -1: too many GPUs. */
 static int kept_gpu(struct figures *f, const char *pci)
 {
-	for (size_t i = 0; i < f->gpu_n; i++)
-		if (strcmp(f->gpus[i].pci, pci) == 0)
-			return (int)i;
-	if (!*pci || f->gpu_n == FIGURES_MAX_GPUS)
-		return -1;
+	int gpu = figures_gpu_at(f, pci);
+
+	if (gpu >= 0 || !*pci || f->gpu_n == FIGURES_MAX_GPUS)
+		return gpu;
 	figures_add_gpu(f, pci, "", -1);
 	return (int)f->gpu_n - 1;
 }

@@ -36,20 +36,12 @@ void figures_stamp(struct figures *f, const struct machine *m)
 		figures_note_machine(f, m);
 }
 
-static int index_of(const struct figures *f, const char *pci)
-{
-	for (size_t i = 0; pci && i < f->gpu_n; i++)
-		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
-			return (int)i;
-	return -1;
-}
-
 static bool still_holds(const struct figures *past, const struct figures *now)
 {
 	AUTO_FREE int *gpus = xcalloc(past->gpu_n + 1, sizeof(*gpus));
 
 	for (size_t i = 0; i < past->gpu_n; i++)
-		gpus[i] = index_of(now, past->gpus[i].pci);
+		gpus[i] = figures_gpu_at(now, past->gpus[i].pci);
 	return figures_changed(past, now, gpus, true).what == CONDITION_N;
 }
 

@@ -7,7 +7,6 @@
 #include "base/strbuf.h"
 #include "report/document.h"
 #include "report/report_collective.h"
-#include "report/report_nccl.h"
 
 #include <errno.h>
 
@@ -41,27 +40,6 @@ static const struct option collective_table[] = {
 };
 #undef O
 /* clang-format on */
-
-static void add_row(struct strbuf *out, const struct collective_arm *arm,
-		    const struct collective_row *row, bool verbose)
-{
-	report_collective_row(out, &arm->result.plan, row, verbose);
-}
-
-static void add_foot(struct strbuf *out, const struct collective_arm *arm)
-{
-	(void)out;
-	(void)arm;
-}
-
-static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
-{
-	report_collective_verdict(out, &s->arms[0], verbose);
-	if (!s->arms[1].result.row_n)
-		return;
-	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
-	report_collective_no_p2p(out, &s->arms[1]);
-}
 
 /* ---- a model ---- */
 
@@ -122,23 +100,16 @@ static const char *only_for_models(const struct bench_collective_options *o)
 static int run_bench_collective(const void *options, const char *const *args)
 {
 	const struct bench_collective_options *o = options;
-	const struct collectives_print print = {.both_arms = true,
-						.common = &o->common,
-						.head = report_collective_head,
-						.row = add_row,
-						.foot = add_foot,
-						.verdict = add_verdict};
 	struct collective_choice choice = o->request;
 
 	(void)args;
 	choice.engine = ENGINE_ONEHOP;
-	choice.one_place = true;
 	if (choice.simulate)
 		return run_model(o, &choice);
 	if (only_for_models(o))
 		return fail(EXIT_REFUSED, "%s needs --simulate: a recording has no GPUs to use",
 			    only_for_models(o));
-	return collectives_run(&choice, &print);
+	return collectives_compare(choice, &o->common);
 }
 
 const struct command command_bench_collective = {

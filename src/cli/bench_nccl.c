@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop bench nccl: collectives by NCCL, checked and timed. */
 #include "cli/collectives.h"
-#include "report/report_collective.h"
 #include "report/report_nccl.h"
 #include "report/shim_path.h"
 
@@ -60,44 +59,14 @@ static void add_verdict(struct document *out, const struct collective_session *s
 		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
 }
 
-/* ---- with the shim and without ---- */
-
-static void add_shim_row(struct strbuf *out, const struct collective_arm *arm,
-			 const struct collective_row *row, bool verbose)
-{
-	report_collective_row(out, &arm->result.plan, row, verbose);
-}
-
-static void add_no_foot(struct strbuf *out, const struct collective_arm *arm)
-{
-	(void)out;
-	(void)arm;
-}
-
-static void add_shim_verdict(struct document *out, const struct collective_session *s, bool verbose)
-{
-	report_collective_verdict(out, &s->arms[0], verbose);
-	if (!s->arms[1].result.row_n)
-		return;
-	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
-	report_collective_no_p2p(out, &s->arms[1]);
-}
-
 static int run_shim(const struct bench_nccl_options *o)
 {
-	const struct collectives_print print = {.both_arms = true,
-						.common = &o->common,
-						.head = report_collective_head,
-						.row = add_shim_row,
-						.foot = add_no_foot,
-						.verdict = add_shim_verdict};
 	struct collective_choice choice = o->request;
 
 	choice.engine = ENGINE_SHIM;
 	choice.against = 1;
-	choice.one_place = true;
 	choice.shim = choice.shim ? choice.shim : SHIM_DROP_IN;
-	return collectives_run(&choice, &print);
+	return collectives_compare(choice, &o->common);
 }
 
 /* The gain of P2P comes after the table; nccl-tests' lines alone are for scripts. */

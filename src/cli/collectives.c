@@ -6,6 +6,8 @@
 #include "base/strbuf.h"
 #include "cli/progress.h"
 #include "report/document.h"
+#include "report/report_collective.h"
+#include "report/report_nccl.h"
 
 #include <errno.h>
 
@@ -54,6 +56,8 @@ static void show_foot(void *context, const struct collective_arm *arm)
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
+	if (!s->print->foot)
+		return;
 	s->print->foot(&b, arm);
 	print_lines(s, arm, &b);
 }
@@ -140,4 +144,33 @@ int collectives_run(const struct collective_choice *choice, const struct collect
 		r = run_session(&s, &screen);
 	collective_session_done(&s);
 	return r;
+}
+
+/* ---- two engines in turn ---- */
+
+static void add_row(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose)
+{
+	report_collective_row(out, &arm->result.plan, row, verbose);
+}
+
+static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
+{
+	report_collective_verdict(out, &s->arms[0], verbose);
+	if (!s->arms[1].result.row_n)
+		return;
+	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+	report_collective_no_p2p(out, &s->arms[1]);
+}
+
+int collectives_compare(struct collective_choice choice, const struct common_options *common)
+{
+	const struct collectives_print print = {.both_arms = true,
+						.common = common,
+						.head = report_collective_head,
+						.row = add_row,
+						.verdict = add_verdict};
+
+	choice.one_place = true;
+	return collectives_run(&choice, &print);
 }

@@ -33,7 +33,7 @@ struct strbuf;
 	{"nccl", 0, OPTION_FILE, COLLECTIVE_OPTION(TYPE, library), "FILE", "use this libnccl.so.2 instead of the one that is found", NULL, 0, 0, 0}, \
 	{"once", 0, OPTION_FLAG, COLLECTIVE_OPTION(TYPE, once), NULL, "measure one batch each, like nccl-tests, instead of until the result is " \
 		"stable", NULL, 0, 0, 0}, \
-	{"budget", 0, OPTION_NUMBER, COLLECTIVE_OPTION(TYPE, budget_s), "SECONDS", "for all timed batches together (20)", NULL, 0, 0, 0}, \
+	{"budget", 0, OPTION_NUMBER, COLLECTIVE_OPTION(TYPE, budget_s), "SECONDS", budget_help, NULL, 0, 0, 0}, \
 	{"deadline", 0, OPTION_NUMBER, COLLECTIVE_OPTION(TYPE, deadline_s), "SECONDS", "kill a step that takes longer (60)", NULL, 0, 0, 0}
 /* clang-format on */
 
@@ -45,11 +45,14 @@ struct collectives_print {
 	void (*head)(struct strbuf *out, const struct collective_arm *arm);
 	void (*row)(struct strbuf *out, const struct collective_arm *arm,
 		    const struct collective_row *row, bool verbose);
+	/* NULL: the table has none. */
 	void (*foot)(struct strbuf *out, const struct collective_arm *arm);
 	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
 };
 
 /* The exit code. */
 int collectives_run(const struct collective_choice *choice, const struct collectives_print *print);
+/* The same of libonehop's, alone or in turn with NCCL: its algorithms, the ratios, the data at each size in one place. */
+int collectives_compare(struct collective_choice choice, const struct common_options *common);
 /* That of a run which ended with this error. */
 enum exit_code collectives_code(int err);

@@ -12,48 +12,51 @@
 #include <string.h>
 
 /* clang-format off */
+/* Above each row: what it proves. */
 const struct pattern_row pattern_rows[PATTERN_N] = {
-	[PATTERN_NONE] = {"", "", "", PATTERN_ALWAYS, false, NULL, NULL},
+	[PATTERN_NONE] = {"", "", PATTERN_ALWAYS, false, NULL, NULL},
+	/*
+	 * What a kernel reads of another GPU is what was written before the flag, ten thousand times, in
+	 * memory shared by IPC and at odd offsets in it: inference engines' all-reduce.
+	 */
 	[PATTERN_PULL] = {
 		"pull", "running kernels that pull from each other",
-		"what a kernel reads of another GPU is what was written before the flag, ten thousand times, "
-		"in memory shared by IPC and at odd offsets in it: inference engines' all-reduce",
 		PATTERN_ALWAYS, false, NULL, pattern_pull},
+	/* Addresses and flags hold when kernels are replayed. */
 	[PATTERN_GRAPH] = {
 		"graph", "the same in a graph that is launched again",
-		"addresses and flags hold when kernels are replayed",
 		PATTERN_ALWAYS, false, NULL, pattern_graph},
+	/* Data arrives before a flag that takes another path or comes from another engine. */
 	[PATTERN_FLAGS] = {
 		"flags", "data in one place, their flag in another",
-		"data arrives before a flag that takes another path or comes from another engine",
 		PATTERN_ALWAYS, true, NULL, pattern_flags},
+	/* No cache outlives a kernel or a copy. */
 	[PATTERN_REREAD] = {
 		"reread", "memory read again after its owner rewrote it",
-		"no cache outlives a kernel or a copy",
 		PATTERN_ALWAYS, true, NULL, pattern_reread},
+	/* No cache and no translation outlives a mapping. */
 	[PATTERN_REMAP] = {
 		"remap", "memory freed, allocated and mapped again",
-		"no cache and no translation outlives a mapping",
 		PATTERN_ALWAYS, true, NULL, pattern_remap},
+	/* Windows cover the end of memory. */
 	[PATTERN_LAST] = {
 		"last", "all of the last memory that could be allocated",
-		"windows cover the end of memory",
 		PATTERN_LONG, true, "--long SECONDS", pattern_last},
+	/* What appears only under load and heat. */
 	[PATTERN_SUSTAINED] = {
 		"sustained", "running kernels that pull from each other for long",
-		"what appears only under load and heat",
 		PATTERN_LONG, false, "--long SECONDS", pattern_sustained},
+	/* The driver provides such memory, and both see the same data: NCCL keeps its buffers there. */
 	[PATTERN_HOST_MEMORY] = {
 		"host-memory", "host memory that the driver created, written by one and read by the other",
-		"the driver provides such memory, and both see the same data: NCCL keeps its buffers there",
 		PATTERN_INFORMATION, true, "--host-memory", pattern_host_memory},
+	/* The other's page table entries of such memory lead to it, and what is read is not compressed. */
 	[PATTERN_COMPRESSIBLE] = {
 		"compressible", "memory that its GPU may keep compressed",
-		"the other's page table entries of such memory lead to it, and what is read is not compressed",
 		PATTERN_INFORMATION, true, "--compressible", pattern_compressible},
+	/* Nothing: they are lost where the path has no atomics, which few programs need. */
 	[PATTERN_ATOMICS] = {
 		"atomics", "atomic additions to the other's memory",
-		"nothing: they are lost where the path has no atomics, which few programs need",
 		PATTERN_INFORMATION, true, "--atomics", pattern_atomics},
 };
 /* clang-format on */

@@ -23,7 +23,6 @@ enum pattern_when { PATTERN_ALWAYS, PATTERN_LONG, PATTERN_INFORMATION };
 struct pattern_row {
 	const char *name;       /* "pull" */
 	const char *title;      /* in sentences */
-	const char *proves;     /* what is wrong where it fails and nothing else does */
 	enum pattern_when when; /* INFORMATION: what goes wrong is not a failure */
 	bool one_way;           /* run once a direction: from ends[from]; else once, for both */
 	const char *option;     /* of `onehop test`, that requests it; NULL: always run */

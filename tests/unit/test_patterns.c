@@ -516,7 +516,7 @@ static void test_rows(void **state)
 	(void)state;
 	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
 		assert_int_equal(pattern_parse(pattern_rows[k].name), k);
-		assert_true(*pattern_rows[k].title && *pattern_rows[k].proves);
+		assert_true(*pattern_rows[k].title);
 		assert_non_null(pattern_rows[k].run);
 	}
 	assert_int_equal(pattern_parse(""), PATTERN_N);

@@ -380,8 +380,9 @@ INLINE void store_part(u64 address, vector16 v, u64 n)
 /* ---- the end ---- */
 
 /*
- * Written by any block that gave up. `end` is stored last and read first. The blocks of a rank that disagrees with
- * others may wait for what never comes: the abort word ends them, and they do not replace the reason.
+ * Written by any block that gave up. `end` is stored last and read first. The abort word then ends the other blocks, which
+ * wait for what never comes (those that start only now would do so for a whole limit of their own), and they do not
+ * replace the reason.
  */
 INLINE void report_end(u64 report, u64 abort, u32 number, u32 end, u32 rank)
 {
@@ -391,6 +392,6 @@ INLINE void report_end(u64 report, u64 abort, u32 number, u32 end, u32 rank)
 	store_release(report + __builtin_offsetof(struct collective_report, rank), rank);
 	store_release(report + __builtin_offsetof(struct collective_report, number), number);
 	store_release(report + __builtin_offsetof(struct collective_report, end), end);
-	if (end == WAIT_DISAGREED && abort)
+	if (abort)
 		store_release(abort, 1);
 }

@@ -362,6 +362,20 @@ static int launch_once(struct onehop_comm *c, void *native, const struct launch 
 	return r;
 }
 
+/* -EAGAIN: another rank is too far behind; -EPROTO: it calls something else. */
+static int try_launch(struct onehop_comm *c, void *native, const struct launch *l,
+		      const struct comm_shown *shown, u32 *ret_behind)
+{
+	int r = comm_check(c);
+
+	if (r < 0)
+		return r;
+	r = launch_once(c, native, l, shown, ret_behind);
+	if (r == 0 || r == -EAGAIN || r == -EPROTO)
+		return r;
+	return err_wrap(r, "rank %u: %s", c->me, shown->name);
+}
+
 int comm_launch(struct onehop_comm *c, void *native, const struct launch *l,
 		const struct comm_shown *shown)
 {
@@ -370,17 +384,14 @@ int comm_launch(struct onehop_comm *c, void *native, const struct launch *l,
 	int r;
 
 	do
-		r = comm_check(c);
-	while (r == 0 && (r = launch_once(c, native, l, shown, &behind)) == -EAGAIN &&
-	       clock_us() - begin < comm_limit_us(c) && sched_yield() == 0);
+		r = try_launch(c, native, l, shown, &behind);
+	while (r == -EAGAIN && clock_us() - begin < comm_limit_us(c) && sched_yield() == 0);
 	if (r == -EAGAIN)
 		return err_set(ETIMEDOUT,
 			       "rank %u: rank %u is thousands of operations behind, and did not "
 			       "follow within %.3g s",
 			       c->me, behind, (double)comm_limit_us(c) / 1e6);
-	if (r == -EPROTO)
-		return stop_all(c);
-	return r < 0 ? err_wrap(r, "rank %u", c->me) : 0;
+	return r == -EPROTO ? stop_all(c) : r;
 }
 
 /* ---- the caller's memory ---- */

@@ -103,6 +103,7 @@ int comm_check(const struct onehop_comm *c);
 void comm_abort(struct onehop_comm *c);
 /* What the other ranks are shown of a launch: a call, or else messages. */
 struct comm_shown {
+	const char *name; /* of what this rank calls, for its own errors */
 	const struct agree_call *call;
 	const struct agree_message *messages;
 	size_t n;

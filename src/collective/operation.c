@@ -238,11 +238,17 @@ void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 
 /* ---- launches ---- */
 
+static const char *name_of(enum operation o, const struct operation_call *call)
+{
+	return call->barrier ? "barrier" : rows[o].name;
+}
+
 static int launch(struct onehop_comm *c, const struct view *v, const struct launch *l)
 {
 	const struct agree_call call = tell(v->o, v->call);
 
-	return comm_launch(c, v->call->stream, l, &(struct comm_shown){.call = &call});
+	return comm_launch(c, v->call->stream, l,
+			   &(struct comm_shown){.name = name_of(v->o, v->call), .call = &call});
 }
 
 /* Where each rank of the mask finds this rank's data, in rank order. */
@@ -471,7 +477,7 @@ static int check_buffers(struct onehop_comm *c, const struct view *v)
 static int verify(struct onehop_comm *c, enum operation o, const struct operation_call *call,
 		  struct view *ret)
 {
-	int r = comm_check_open(c, rows[o].name);
+	int r = comm_check_open(c, name_of(o, call));
 
 	if (r < 0)
 		return r;
@@ -495,8 +501,5 @@ int operation_enqueue(struct onehop_comm *c, enum operation o, const struct oper
 	struct view v;
 	int r = verify(c, o, call, &v);
 
-	if (r < 0)
-		return r;
-	r = enqueue(c, &v);
-	return r < 0 ? err_wrap(r, "%s", rows[o].name) : 0;
+	return r < 0 ? r : enqueue(c, &v);
 }

@@ -108,7 +108,7 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 			   .args = &a,
 			   .args_size = sizeof(a)};
 	struct agree_message messages[PAIR_ITEMS];
-	struct comm_shown shown = {.messages = messages};
+	struct comm_shown shown = {.name = "send and recv", .messages = messages};
 	int r;
 
 	if (n > PAIR_ITEMS)

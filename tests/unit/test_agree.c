@@ -657,8 +657,7 @@ static void communicators_that_are_closed(void **state)
 	onehop_close(c[1]); /* does nothing */
 	expect_error(onehop_all_reduce(c[1], there, there, 4, ONEHOP_INT32, ONEHOP_SUM, NULL),
 		     -EINVAL, "all_reduce: the communicator was closed");
-	expect_error(onehop_barrier(c[1], NULL), -EINVAL,
-		     "all_reduce: the communicator was closed");
+	expect_error(onehop_barrier(c[1], NULL), -EINVAL, "barrier: the communicator was closed");
 	expect_error(onehop_send(c[1], there, 4, ONEHOP_INT8, 0, NULL), -EINVAL,
 		     "send: the communicator");
 	expect_error(onehop_recv(c[1], there, 4, ONEHOP_INT8, 0, NULL), -EINVAL,

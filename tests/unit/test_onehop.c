@@ -739,6 +739,13 @@ static void a_peer_that_does_not_come(void **state)
 		"rank 1: rank 3 did not take part in operation 0 (send and recv) within 0.3 s");
 	expect_error(onehop_recv(a.comms[1], a.out[1], 1, ONEHOP_INT32, 3, NULL), -ETIMEDOUT,
 		     "rank 1: rank 3");
+
+	/* Calls after that say what happened then, and only that; those of other things name themselves. */
+	assert_int_equal(onehop_barrier(a.comms[1], NULL), -ETIMEDOUT);
+	assert_string_equal(
+		onehop_error(),
+		"rank 1: rank 3 did not take part in operation 0 (send and recv) within 0.3 s");
+	expect_error(onehop_barrier(a.comms[0], a.out[0]), -EINVAL, "rank 0: barrier: ");
 	close_all(&a);
 }
 

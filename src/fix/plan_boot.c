@@ -241,6 +241,7 @@ static const struct boot_way ways[] = {
 	{KEEPER_UKI, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_TRANSACTIONAL, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_OSTREE, NULL, plan_ostree},
+	{KEEPER_PROXMOX_UNSEEN, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_PROXMOX_ENTRIES, NULL, plan_loader_proxmox},
 	{KEEPER_KERNELSTUB, NULL, plan_kernelstub},
 	{KEEPER_ENTRIES, plan_loader_has_entries, plan_loader_entries, .trial = plan_trial_loader},

@@ -62,6 +62,13 @@ static bool is_ostree(const struct line_host *h)
 	return fact_is(h->b->ostree, 1) || text_has_word(fact_str_or(h->k->cmdline, ""), "ostree=");
 }
 
+/* Proxmox installs GRUB's programs also where systemd-boot starts it. */
+static bool has_proxmox_unseen(const struct line_host *h)
+{
+	return h->image && line_is_grub(h) && has_program(h, BOOT_PROXMOX_TOOL) &&
+	       fact_is(h->b->proxmox_partitions, 1);
+}
+
 static bool has_proxmox_entries(const struct line_host *h)
 {
 	return line_is_systemd_boot(h) && has_program(h, BOOT_PROXMOX_TOOL);
@@ -205,6 +212,16 @@ static void advise_proxmox_grub(const struct advice *a)
 	advise_grub_line(a, "`proxmox-boot-tool refresh`");
 }
 
+static void advise_proxmox_unseen(const struct advice *a)
+{
+	strbuf_puts(a->out,
+		    "in that system, `proxmox-boot-tool status` shows its boot loader: with "
+		    "systemd-boot (uefi), add to /etc/kernel/cmdline, without quotes, ");
+	put_words(a, "", false);
+	strbuf_puts(a->out, "; with GRUB, ");
+	advise_proxmox_grub(a);
+}
+
 #define GRUB_1 "`grub-mkconfig -o /boot/grub/grub.cfg`"
 #define GRUB_2 "`grub2-mkconfig -o /boot/grub2/grub.cfg`"
 
@@ -270,6 +287,7 @@ static const struct {
 	{KEEPER_OSTREE, "rpm-ostree", is_ostree, advise_ostree, "", false},
 	{KEEPER_TRANSACTIONAL, "transactional-update", is_transactional, advise_transactional, ", ",
 	 true},
+	{KEEPER_PROXMOX_UNSEEN, "Proxmox", has_proxmox_unseen, advise_proxmox_unseen, "", true},
 	{KEEPER_PROXMOX_ENTRIES, "systemd-boot of Proxmox", has_proxmox_entries,
 	 advise_proxmox_entries, "", true},
 	{KEEPER_KERNELSTUB, "kernelstub", has_kernelstub, advise_kernelstub, "", true},

@@ -11,7 +11,8 @@ enum line_keeper {
 	KEEPER_NIXOS,   /* configuration.nix */
 	KEEPER_UKI,     /* inside a signed kernel image */
 	KEEPER_OSTREE,
-	KEEPER_TRANSACTIONAL,   /* transactional-update, of SUSE with a read-only /boot */
+	KEEPER_TRANSACTIONAL, /* transactional-update, of SUSE with a read-only /boot */
+	KEEPER_PROXMOX_UNSEEN, /* proxmox-boot-tool of an image: for which loader, its boot partitions show */
 	KEEPER_PROXMOX_ENTRIES, /* proxmox-boot-tool, for systemd-boot */
 	KEEPER_KERNELSTUB,
 	KEEPER_ENTRIES, /* systemd-boot's entries, plain text */

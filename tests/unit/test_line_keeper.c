@@ -44,7 +44,7 @@ static const struct row {
 	 "--args='a=1 b'`, and reboot"},
 	{GRUB "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\ngrub-mkconfig -> ! EINVAL\n[etc/kernel]\n"
 	      "proxmox-boot-uuids -> ! EINVAL\n",
-	 KEEPER_PROXMOX_GRUB, KEEPER_PROXMOX_GRUB,
+	 KEEPER_PROXMOX_GRUB, KEEPER_PROXMOX_UNSEEN,
 	 "a=1 b\"`, then `proxmox-boot-tool refresh`, and"},
 	{GRUB "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\ngrub-mkconfig -> ! EINVAL\n[etc/kernel]\n"
 	      "proxmox-boot-uuids -> ! ENOENT\n",
@@ -69,6 +69,12 @@ static const struct row {
 	 "`kernelstub -a "},
 	{LOADER "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\n[etc/kernel]\ncmdline -> ! EINVAL\n",
 	 KEEPER_PROXMOX_ENTRIES, KEEPER_PROXMOX_ENTRIES,
+	 "/etc/kernel/cmdline, without quotes, a=1 b; then `proxmox-boot-tool refresh`"},
+	/* GRUB's programs are there too: only an image's boot partitions show what starts it. */
+	{LOADER
+	 "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\ngrub-mkconfig -> ! EINVAL\n[etc/kernel]\n"
+	 "cmdline -> ! EINVAL\nproxmox-boot-uuids -> ! EINVAL\n",
+	 KEEPER_PROXMOX_ENTRIES, KEEPER_PROXMOX_UNSEEN,
 	 "/etc/kernel/cmdline, without quotes, a=1 b; then `proxmox-boot-tool refresh`"},
 	{LOADER "[etc]\nos-release = ID=nixos\n", KEEPER_NIXOS, KEEPER_NIXOS,
 	 "add to boot.kernelParams of the system's configuration (/etc/nixos/configuration.nix), "

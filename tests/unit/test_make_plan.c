@@ -678,6 +678,27 @@ static void grub_of_proxmox(void **state)
 	world_free(&w);
 }
 
+/* Its boot partitions are not mounted: whether systemd-boot or GRUB reads them is not known. */
+static void image_of_proxmox(void **state)
+{
+	struct world w;
+
+	(void)state;
+	debian(&w);
+	w.request.image = true;
+	put(&w, "usr/sbin/proxmox-boot-tool", "");
+	put(&w, "etc/kernel/proxmox-boot-uuids", "AAAA\n");
+	put(&w, "etc/kernel/cmdline", "root=ZFS=rpool/ROOT/pve-1 boot=zfs\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 0);
+	assert_has(manual(w.plan, "to the kernel command line"),
+		   "in that system, `proxmox-boot-tool status` shows its boot loader: with "
+		   "systemd-boot (uefi), add to /etc/kernel/cmdline, without quotes, iommu=pt; "
+		   "with GRUB, as the last line of /etc/default/grub: `");
+	world_free(&w);
+}
+
 /* ---- words that are against each other ---- */
 
 static void conflicts_are_shown(void **state)
@@ -2887,6 +2908,7 @@ int main(void)
 		cmocka_unit_test(grub_with_dashes),
 		cmocka_unit_test(grub_of_suse),
 		cmocka_unit_test(grub_of_proxmox),
+		cmocka_unit_test(image_of_proxmox),
 		cmocka_unit_test(conflicts_are_shown),
 		cmocka_unit_test(words_without_effect),
 		cmocka_unit_test(later_word_wins),

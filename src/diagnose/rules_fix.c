@@ -192,6 +192,16 @@ static struct effect blacklist_effect(struct rule_run *run, const struct applied
 	return e;
 }
 
+/* ---- what is neither in force nor gone ---- */
+
+static struct effect open_effect(struct rule_run *run, const struct applied *a)
+{
+	return (struct effect){.in_effect = fact_int(0, a->from),
+			       .name = run_text(run, "fix %u", a->fix),
+			       .where = "state in the list of changes",
+			       .value = a->target};
+}
+
 /* ---- ACS ---- */
 
 /* Of the register only the bits that the fix cleared count. */
@@ -252,10 +262,44 @@ static struct finding *report_missing(struct rule_run *run, const struct applied
 	return fact_is(a->same_boot, 0) ? report_lost(run, a, name) : report_due(run, a, name);
 }
 
+static struct finding *report_unfinished(struct rule_run *run, const struct applied *a,
+					 const char *name)
+{
+	const bool undoing = strcmp(a->target, "undoing") == 0;
+	struct finding *f = finding_add(
+		run, CONFIDENCE_LIKELY, SUBJECT(FIX, name),
+		undoing ? ABOUT
+			" is undone only in part: its undo was interrupted, or a step of it failed"
+			: ABOUT
+			" was interrupted before it was complete, unless onehop is making it right now");
+
+	finding_remedy(run, f, "`onehop undo %u`%s", a->fix,
+		       undoing ? " tries again; `onehop history` shows what failed" : "");
+	return f;
+}
+
+static struct finding *report_undone(struct rule_run *run, const struct applied *a,
+				     const char *name)
+{
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, SUBJECT(FIX, name),
+		ABOUT " is undone, but some of its changes stay in effect until the next reboot");
+
+	(void)a;
+	finding_remedy(run, f, "reboot");
+	return f;
+}
+
 /* A boot that bypassed the boot loader (kexec, a rescue medium) leaves its one-time entry set. */
 static bool trial_waits(const struct rule_run *run, const struct applied *a)
 {
 	return !fact_is(a->same_boot, 0) || fact_is(run->m->trial_set, 1);
+}
+
+/* Before its boot somebody has set the boot loader otherwise. */
+static bool is_displaced(const struct rule_run *run, const struct applied *a)
+{
+	return fact_is(a->same_boot, 1) && fact_is(run->m->trial_set, 0);
 }
 
 static struct finding *report_trial(struct rule_run *run, const struct applied *a, const char *name)
@@ -269,6 +313,15 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 				"is confirmed",
 				name);
 		finding_remedy(run, f, "`onehop fix --confirm`");
+	} else if (is_displaced(run, a)) {
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, about,
+			"%s is on trial, but the boot loader is no longer set to use it at the next boot: somebody has changed that since",
+			name);
+		finding_remedy(
+			run, f,
+			"`onehop undo %u`, then `onehop fix --apply` sets it for the next boot again",
+			a->fix);
 	} else if (trial_waits(run, a)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
 				"%s is on trial: the next boot uses it once", name);
@@ -334,6 +387,8 @@ static const struct {
 	[APPLIED_MODULE_OPTION] = {option_effect, report_missing},
 	[APPLIED_REGISTRY_DWORD] = {dword_set_effect, report_missing},
 	[APPLIED_MODULE_BLACKLIST] = {blacklist_effect, report_missing},
+	[APPLIED_UNFINISHED] = {open_effect, report_unfinished},
+	[APPLIED_UNDONE] = {open_effect, report_undone},
 	[APPLIED_ACS] = {acs_effect, report_acs},
 };
 
@@ -382,7 +437,13 @@ static void propose_in_effect(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_FINDING (f, run)
 		if (f->rule == run->rule && !f->named_n)
-			propose_by_hand(run, out, f->subject, "%s", f->remedy);
+			propose(run, out,
+				(struct change){.kind = CHANGE_BY_HAND,
+						.lifetime = CHANGE_LASTING,
+						.target = f->subject,
+						.new = f->remedy,
+						.reason = TEXTS(f->sentence),
+						.stated = true});
 	run->found = true;
 }
 

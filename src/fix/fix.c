@@ -231,18 +231,30 @@ static int carry_out_all(const struct fix_run *run, struct journal_entry *e, siz
 	return r;
 }
 
+/* The journal itself fails. */
+static int tell_failed(const struct fix_run *run, const struct journal_entry *e, int r)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	fix_tell(run, FIX_STEP_FAILED, e, NULL, why);
+	return r;
+}
+
+/* From it `check` says that this fix is not finished, should this run be killed. */
+static int note_begun(const struct fix_run *run, const struct journal_entry *e)
+{
+	int r = journal_write_in_force(run->host);
+
+	return r < 0 ? tell_failed(run, e, r) : 0;
+}
+
 static int came_through(const struct fix_run *run, struct journal_entry *e, enum fix_state state)
 {
 	int r = journal_state(run->host, e, state);
 
 	if (r == 0)
 		r = journal_write_in_force(run->host);
-	if (r < 0) {
-		AUTO_FREE char *why = xstrdup(err_msg());
-
-		fix_tell(run, FIX_STEP_FAILED, e, NULL, why);
-	}
-	return r;
+	return r < 0 ? tell_failed(run, e, r) : 0;
 }
 
 static int prepare(const struct fix_run *run, struct plan *p, const struct prospects *x)
@@ -272,7 +284,9 @@ static int make(const struct fix_run *run, struct plan *p, const struct prospect
 	if (r < 0)
 		return r;
 	*ret_number = e.number;
-	r = carry_out_all(run, &e, 0, x);
+	r = note_begun(run, &e);
+	if (r == 0)
+		r = carry_out_all(run, &e, 0, x);
 	if (r == 0)
 		r = came_through(run, &e, plan_has_trial(p) ? FIX_ON_TRIAL : FIX_APPLIED);
 	if (r < 0)
@@ -355,6 +369,7 @@ static int confirm(const struct fix_run *run, struct journal_entry *e, struct pl
 		r = journal_state(run->host, e, FIX_APPLYING);
 	if (r < 0)
 		return r;
+	journal_write_in_force(run->host); /* a trial does not end for that */
 	r = carry_out_all(run, e, first, x);
 	if (r == 0) {
 		end_trial(run, e);

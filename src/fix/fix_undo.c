@@ -782,6 +782,7 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 	r = journal_state(run->host, e, FIX_UNDOING);
 	if (r < 0)
 		return r;
+	journal_write_in_force(run->host); /* an undo does not wait for that */
 	fix_adopt_lost(run->host, e);
 	stuck_n = fix_take_back(run, e);
 	*ret_number = e->number;

@@ -14,7 +14,9 @@
  *   in-force              what `onehop check` looks for, a line each: "fix 3 BOOT-ID kernel-parameter
  *                         iommu=pt", "fix 3 BOOT-ID acs 0000:22:00.0 0011"; the boot is the one in
  *                         which the fix was made, "-" if not known (a mounted image).
- *                         Kernel parameters of a fix on trial are "trial iommu=pt".
+ *                         Kernel parameters of a fix on trial are "trial iommu=pt". "unfinished
+ *                         applying", "unfinished undoing": it is at work, was interrupted, or could
+ *                         not be undone. "undone reboot": in that boot, which still has its changes.
  *                         What a later fix set otherwise is not there. "acs-now": a register that
  *                         nothing writes again in another boot. Lines of a fix that cannot be
  *                         read stay
@@ -95,6 +97,8 @@ bool journal_is_over(const struct journal_entry *e);
 bool journal_is_unfinished(const struct journal_entry *e);
 /* What undoing it in another boot than its own takes back only with a reboot. */
 bool journal_undo_needs_reboot(const struct journal_entry *e);
+/* It was undone in the boot `boot_id`, which still has what it changed. */
+bool journal_undo_is_pending(const struct journal_entry *e, const char *boot_id);
 
 /*
  * Waits `wait_s` seconds for another run, then -EBUSY with a sentence. The descriptor is the lock.

@@ -158,6 +158,16 @@ static void print_lines(const struct lines *l, struct strbuf *out)
 	}
 }
 
+/* What is neither in force nor gone. */
+static void print_open(const struct journal_entry *e, const char *boot_id, struct strbuf *out)
+{
+	if (e->state == FIX_APPLYING || e->state == FIX_UNDOING)
+		strbuf_printf(out, "fix %u %s unfinished %s\n", e->number,
+			      *e->boot_id ? e->boot_id : "-", fix_state_word(e->state));
+	else if (journal_undo_is_pending(e, boot_id))
+		strbuf_printf(out, "fix %u %s undone reboot\n", e->number, boot_id);
+}
+
 /* Of a fix that cannot be read nothing is known but the lines that are there. */
 static void keep_lines(const struct journal_entry *e, const char *now, struct strbuf *out)
 {
@@ -174,16 +184,21 @@ static int in_force_text(struct fix_host *h, const char *now, struct strbuf *out
 {
 	CLEANUP(lines_done) struct lines lines = {0};
 	struct journal_entry *entries;
+	char boot_id[40];
 	size_t n;
 	int r = journal_list(h, &entries, &n);
 
 	if (r < 0)
 		return r;
+	journal_boot_id(h, boot_id);
 	for (size_t i = 0; i < n; i++)
 		if (!entries[i].damage &&
 		    (entries[i].state == FIX_APPLIED || entries[i].state == FIX_ON_TRIAL))
 			add_entry(&lines, &entries[i]);
 	print_lines(&lines, out);
+	for (size_t i = 0; i < n; i++)
+		if (!entries[i].damage)
+			print_open(&entries[i], boot_id, out);
 	for (size_t i = 0; i < n; i++)
 		if (entries[i].damage && !journal_is_over(&entries[i]))
 			keep_lines(&entries[i], now, out);

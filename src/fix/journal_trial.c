@@ -77,3 +77,10 @@ bool journal_undo_needs_reboot(const struct journal_entry *e)
 			return true;
 	return false;
 }
+
+bool journal_undo_is_pending(const struct journal_entry *e, const char *boot_id)
+{
+	return !e->damage && e->state == FIX_UNDONE && *boot_id &&
+	       strcmp(e->last_boot_id, boot_id) == 0 && strcmp(e->boot_id, boot_id) != 0 &&
+	       journal_undo_needs_reboot(e);
+}

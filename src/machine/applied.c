@@ -24,6 +24,8 @@ static const struct {
 	[APPLIED_REGISTRY_DWORD] = {"registry-dword", true},
 	[APPLIED_MODULE_BLACKLIST] = {"module-blacklist", false},
 	[APPLIED_TRIAL] = {"trial", false},
+	[APPLIED_UNFINISHED] = {"unfinished", false},
+	[APPLIED_UNDONE] = {"undone", false},
 	[APPLIED_ACS] = {"acs", true},
 };
 
@@ -80,7 +82,7 @@ static bool read_line(struct reader *r, struct fact_str boot, char *line, const 
 	a.value = kinds[a.kind].has_value ? text_trim(rest) : "";
 	if (!*a.target || (kinds[a.kind].has_value && !*a.value))
 		return false;
-	if (strcmp(kind, ACS_NOW) == 0 && fact_is(a.same_boot, 0))
+	if ((strcmp(kind, ACS_NOW) == 0 || a.kind == APPLIED_UNDONE) && fact_is(a.same_boot, 0))
 		return true;
 	*ARENA_PUSH(r->m->arena, r->m->applied, r->m->applied_n) = a;
 	return true;
@@ -134,10 +136,10 @@ static struct fact_int read_trial_set(struct reader *r)
 	return set;
 }
 
-static bool has_earlier_trial(const struct machine *m)
+static bool has_trial(const struct machine *m)
 {
 	for (size_t i = 0; i < m->applied_n; i++)
-		if (m->applied[i].kind == APPLIED_TRIAL && fact_is(m->applied[i].same_boot, 0))
+		if (m->applied[i].kind == APPLIED_TRIAL)
 			return true;
 	return false;
 }
@@ -164,6 +166,6 @@ void applied_read(struct reader *r)
 		if (*text_trim(copy) && !read_line(r, boot, text_trim(copy), from))
 			read_trouble(r, from, "was not written by onehop fix");
 	}
-	if (has_earlier_trial(r->m))
+	if (has_trial(r->m))
 		r->m->trial_set = read_trial_set(r);
 }

@@ -431,6 +431,8 @@ enum applied_kind {
 	APPLIED_REGISTRY_DWORD,   /* target: "nvidia"; value: "ForceP2P=0x11" */
 	APPLIED_MODULE_BLACKLIST, /* target: module */
 	APPLIED_TRIAL,            /* target: "iommu=pt", for one boot until it is confirmed */
+	APPLIED_UNFINISHED,       /* target: "applying" or "undoing" */
+	APPLIED_UNDONE,           /* of this boot, which still has its changes; target: "reboot" */
 	APPLIED_ACS,              /* target: port "0000:22:00.0"; value: ACS control, "0011" */
 	APPLIED_KIND_N
 };
@@ -523,7 +525,7 @@ struct machine {
 	struct applied *applied;
 	size_t applied_n;
 	struct fact_int applied_listed; /* 1: the list could be read; absent: nothing was changed */
-	/* 1: the boot loader is set to start a trial's entry next. Read only if a trial is from an earlier boot. */
+	/* 1: the boot loader is set to start a trial's entry next. Read only if there is a trial. */
 	struct fact_int trial_set;
 
 	struct text_part *text_parts; /* of a machine that was read from texts, in their order */

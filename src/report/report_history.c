@@ -58,12 +58,10 @@ bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 {
 	bool now = *boot_id && strcmp(e->last_boot_id, boot_id) == 0;
 
-	if (!now || e->damage || !plan_needs_reboot(e->plan))
-		return false;
 	/* A trial was confirmed in a boot that already had its parameters. */
-	return (e->state == FIX_APPLIED && !e->was_on_trial) ||
-	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0 &&
-		journal_undo_needs_reboot(e));
+	return journal_undo_is_pending(e, boot_id) ||
+	       (now && !e->damage && e->state == FIX_APPLIED && !e->was_on_trial &&
+		plan_needs_reboot(e->plan));
 }
 
 /* ---- all ---- */

@@ -286,6 +286,18 @@ static void a_trial_is_followed(void **state)
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
 		    "the trial boot was not confirmed: the machine runs without iommu=pt",
 		    "onehop undo 3");
+	/* Before its boot somebody has chosen another entry. */
+	set_one_shots(*state, "next_entry=other\n", "windows.conf");
+	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
+		    "iommu=pt is on trial, but the boot loader is no longer set to use it at the "
+		    "next boot",
+		    "`onehop undo 3`, then `onehop fix --apply`");
+	set_one_shots(*state, "next_entry=onehop-trial\n", "");
+	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
+		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
+	source_put_error(*state, GRUBENV, SOURCE_FILE, EACCES);
+	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
+		    "iommu=pt is on trial: the next boot uses it once", "reboot to try it");
 	/* A boot that bypassed the boot loader. */
 	set_one_shots(*state, "next_entry=onehop-trial\n", "");
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
@@ -304,6 +316,20 @@ static void a_trial_is_followed(void **state)
 		    "iommu=pt is on trial in this boot", "onehop fix --confirm");
 	source_drop(*state, "proc/cmdline");
 	assert_verdict(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"), VERDICT_UNKNOWN);
+}
+
+/* A fix that was interrupted, in either direction, and one whose undo waits for a reboot. */
+static void what_is_open_is_named(void **state)
+{
+	assert_says(read_list(*state, "fix 3 " OTHER " unfinished applying\n"),
+		    "fix 3 was interrupted before it was complete, unless onehop is making it",
+		    "`onehop undo 3`");
+	assert_says(read_list(*state, "fix 4 - unfinished undoing\n"),
+		    "fix 4 is undone only in part", "`onehop undo 4` tries again");
+	assert_says(read_list(*state, "fix 5 " BOOT " undone reboot\n"),
+		    "fix 5 is undone, but some of its changes stay in effect until the next reboot",
+		    "reboot");
+	assert_verdict(read_list(*state, "fix 5 " OTHER " undone reboot\n"), VERDICT_NA);
 }
 
 /* Boot loaders quote what holds a semicolon. */
@@ -469,6 +495,7 @@ int main(void)
 		WITH(every_kind_is_read),
 		WITH(trials_are_read),
 		WITH(a_trial_is_followed),
+		WITH(what_is_open_is_named),
 		WITH(of_this_boot_only),
 		WITH(no_list_is_no_change),
 		WITH(other_lines),

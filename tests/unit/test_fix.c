@@ -615,7 +615,8 @@ static void test_undo_in_image(void **state)
 	become_image(g);
 	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_last_state(g, 1, FIX_UNDOING);
-	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+	assert_get(g, JOURNAL_FOLDER "/in-force",
+		   "fix 1 11111111-2222-3333-4444-555555555555 unfinished undoing\n");
 	assert_told(g, "register " RIG_DEVICE ": the reboot took it back\n");
 	assert_told(g, "attribute " RIG_KNOB ": the reboot took it back\n");
 	assert_told(g, "tool : " RUNS_THERE "switch off\n");
@@ -1445,6 +1446,23 @@ static void test_in_force(void **state)
 }
 
 /* What a later fix sets otherwise is not the earlier one's any more; a port is named once. */
+/* What is undone in another boot than its own is still there until the next one. */
+static void test_undone_until_reboot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n")->reboot = true;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force",
+		   "fix 1 22222222-2222-3333-4444-555555555555 undone reboot\n");
+	rig_put(g, "proc/sys/kernel/random/boot_id", "33333333-2222-3333-4444-555555555555\n");
+	assert_int_equal(journal_write_in_force(&g->host), 0);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+}
+
 static void test_in_force_overruled(void **state)
 {
 #define THIS "11111111-2222-3333-4444-555555555555 "
@@ -3750,6 +3768,7 @@ int main(void)
 		TEST(test_registers_after_reboot),
 		TEST(test_device_gone),
 		TEST(test_in_force),
+		TEST(test_undone_until_reboot),
 		TEST(test_in_force_overruled),
 		TEST(test_guest_below_switch),
 		TEST(test_guest_below_root_port),

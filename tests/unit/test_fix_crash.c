@@ -143,6 +143,17 @@ static void assert_ends_clean_at(struct rig *g, struct plan *p, const char *old,
 		assert_recovers(g, p, old, new);
 }
 
+/* What is changed is in the list from which `check` names it, whoever runs that. */
+static void assert_named(struct rig *g, const char *old, const char *word)
+{
+	AUTO_FREE char *difference = rig_tree_differs(g, old);
+	AUTO_FREE char *list = rig_get(g, JOURNAL_FOLDER "/in-force");
+
+	if (difference && (!list || !strstr(list, word)))
+		fail_msg("no \"%s\" in the list \"%s\" although this was changed:\n%s", word,
+			 list ? list : "", difference);
+}
+
 /* ---- a plan with all there is, at each point ---- */
 
 static char *tree_after(struct rig *g, struct plan *p)
@@ -169,6 +180,7 @@ static void test_each_point_of_apply(void **state)
 		p = rig_rich_plan(g);
 		if (!rig_run_killed(g, p, apply_all, n))
 			break;
+		assert_named(g, old, "fix 1 ");
 		assert_ends_clean_at(g, p, old, new, n);
 	}
 	assert_true(n > 100);
@@ -190,6 +202,7 @@ static void test_each_point_of_undo(void **state)
 		apply_all(g, p);
 		if (!rig_run_killed(g, p, undo_last, n))
 			break;
+		assert_named(g, old, "fix 1 ");
 		assert_ends_clean_at(g, p, old, new, n);
 	}
 	assert_true(n > 60);
@@ -220,6 +233,7 @@ static void test_killed_twice(void **state)
 		rig_reset(g);
 		p = rig_rich_plan(g);
 		assert_true(rig_run_killed(g, p, apply_all, 130));
+		assert_named(g, old, " unfinished applying\n");
 		killed = rig_run_killed(g, p, recover_too, n);
 		assert_ends_clean(g, p, old, new);
 	}

@@ -761,6 +761,8 @@ static void a_persons_setting_is_left_to_the_person(void **state)
 
 static void what_waits_for_a_reboot_is_told(void **state)
 {
+	struct judged j;
+
 	(void)state;
 	assert_proposes(recorded("made-up-fix-due"), "fix-in-effect",
 			"by-hand fix 1 [fix-in-effect]\n");
@@ -768,6 +770,12 @@ static void what_waits_for_a_reboot_is_told(void **state)
 		       "acs 0000:22:00.0 001d>0011 now kept [acs-redirect]\n"
 		       "acs 0000:22:01.0 001d>0011 now kept [acs-redirect]\n");
 	assert_proposes(recorded("made-up-fix-in-effect"), "fix-in-effect", "");
+	/* Its sentence names the fix. */
+	j = judge_rule(recorded("made-up-fix-due"), "fix-in-effect");
+	assert_true(j.set.items[0].stated);
+	assert_string_equal(j.set.items[0].reason.items[0],
+			    "iommu=pt (fix 1) is not in effect yet: a reboot is pending");
+	done(&j);
 }
 
 /* ---- all that is proposed for a machine, in the order of its findings ---- */

@@ -44,7 +44,7 @@ dist:
 deb:
 	@rm -rf $(BUILD)-deb && mkdir -p $(BUILD)-deb
 	@git archive --format=tar --prefix=onehop-$(VERSION)/ HEAD | tar -x -C $(BUILD)-deb
-	@cd $(BUILD)-deb/onehop-$(VERSION) && dpkg-buildpackage -us -uc -b $(if $(MAINTAINER),-m'$(MAINTAINER)' -e'$(MAINTAINER)')
+	@cd $(BUILD)-deb/onehop-$(VERSION) && dpkg-buildpackage -us -uc -b $(if $(MAINTAINER),-m"$$MAINTAINER" -e"$$MAINTAINER")
 	@ls $(BUILD)-deb/*.deb
 
 # Programs for other machines than this one; what they need and lack: docs/packages.md.

@@ -10,9 +10,8 @@
 # One line a check; the last line is "N passed, N failed, N skipped".  Exit status 0: nothing failed; 77: nothing could be
 # checked.
 
-set -euo pipefail
-shopt -s inherit_errexit
-
+# shellcheck source=tests/packages/begin.sh
+. "$(dirname "$0")/begin.sh" 1 "$@"
 PACKAGES="mmdebstrap git make binutils"
 SYSTEM="apt gcc libc6-dev make binutils ninja-build python3 pkg-config clang-13 libjansson-dev libarchive-dev libelf-dev
     nettle-dev zlib1g-dev libbz2-dev liblzma-dev libzstd-dev pci.ids"
@@ -20,22 +19,8 @@ MIRROR=http://deb.debian.org/debian
 SUITE=bullseye
 OLDEST=2.31 # its glibc
 
-packages=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$packages/../.." && pwd)
-guest=$packages/../guest
-[ $# -ge 1 ] || { sed -n '/^# portable.sh /,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-export PATH=$PATH:/usr/sbin:/sbin
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
-shift
 what=portable
 dir=$work/portable
-# shellcheck source=tests/guest/disk.sh
-. "$guest/disk.sh"
-# shellcheck source=tests/guest/unlock/within.sh
-. "$guest/unlock/within.sh"
-# shellcheck source=tests/packages/check.sh
-. "$packages/check.sh"
 
 make_system() {
     local list
@@ -106,5 +91,5 @@ checks() {
 [ "$(id -u)" = 0 ] || nothing "needs root"
 mkdir -p "$dir"
 install_packages
-checks "$@" | tee "$dir/lines"
+checks "${arguments[@]}" | tee "$dir/lines"
 count_lines "$dir/lines"

@@ -9,34 +9,26 @@
 # One line a check; the last line is "N passed, N failed, N skipped".  Exit status 0: nothing failed; 77: nothing could be
 # checked.
 
-set -euo pipefail
-shopt -s inherit_errexit
-
-packages=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$packages/../.." && pwd)
-[ $# = 1 ] || { sed -n '/^# rpm.sh /,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
+# shellcheck source=tests/packages/begin.sh
+. "$(dirname "$0")/begin.sh" 1 "$@"
 what=rpm
 PACKAGES="rpm rpmlint git make"
 spec=$top/contrib/rpm/onehop.spec
 dir=$work/rpm
-# shellcheck source=tests/guest/disk.sh
-. "$packages/../guest/disk.sh"
-# shellcheck source=tests/packages/check.sh
-. "$packages/check.sh"
 
 build() { rpmbuild --macros "/usr/lib/rpm/macros:/usr/lib/rpm/platform/%{_target}/macros:$packages/rpm.macros" --nodeps --define "_topdir $dir" "$@" "$spec"; }
 
 # says_how_to_undo PACKAGE: what removing it prints while a fix is in effect
 says_how_to_undo() {
     local script
-    script=$(rpm -qp --queryformat '%{PREUN}' "$1")
+    script=$(rpm -qp --queryformat '%{PREUN}' "$1" | sed "s|/usr/share/onehop/before-removal|$dir/before-removal|")
+    sed "s|/var/lib/onehop|$dir/state|" "$top/contrib/before-removal" >"$dir/before-removal"
+    chmod 755 "$dir/before-removal"
     mkdir -p "$dir/state"
     echo 'fix 1 acs 0000:22:00.0 0011' >"$dir/state/in-force"
-    sh -c "${script//\/var\/lib\/onehop/$dir/state}" preun 0 >"$dir/preun"
+    sh -c "$script" preun 0 >"$dir/preun"
     grep -q 'run: onehop undo' "$dir/preun" && grep -q '^  fix 1 acs 0000:22:00.0' "$dir/preun" &&
-        ! sh -c "${script//\/var\/lib\/onehop/$dir/state}" preun 1 | grep .
+        ! sh -c "$script" preun 1 | grep .
 }
 
 checks() {

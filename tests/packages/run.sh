@@ -11,31 +11,16 @@
 # One line a check; the last line is "N passed, N failed, N skipped".  Exit status 0: nothing failed; 77: nothing could be
 # checked.
 
-set -euo pipefail
-shopt -s inherit_errexit
-
+# shellcheck source=tests/packages/begin.sh
+. "$(dirname "$0")/begin.sh" 2 "$@"
 PACKAGES="mmdebstrap curl git make buildah"
 CLEAN="apt systemd procps"                               # of the system that packages are installed in
 BUILT="build-essential lintian faketime locales hostname"  # with what debian/control names
 TESTED="autopkgtest gcc libc6-dev pkg-config man-db bash-completion" # of the one where they are tested
 
-packages=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$packages/../.." && pwd)
-guest=$packages/../guest
-[ $# -ge 2 ] || { sed -n '/^# run.sh /,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-export PATH=$PATH:/usr/sbin:/sbin
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
-shift
 what=packages
-# shellcheck source=tests/guest/disk.sh
-. "$guest/disk.sh"
-# shellcheck source=tests/guest/unlock/within.sh
-. "$guest/unlock/within.sh"
 # shellcheck source=tests/guest/unlock/archive.sh
 . "$guest/unlock/archive.sh"
-# shellcheck source=tests/packages/check.sh
-. "$packages/check.sh"
 
 # make_systems: clean, build and tested, of the distribution whose facts were read
 make_systems() {
@@ -160,7 +145,7 @@ tar -xf "$work/onehop.tar.gz" -C "$work/source" --strip-components=1
 "$packages/machine" "$top/tests/machines/guest-switch2-intel" "$work/machine"
 lines=$work/packages.lines
 : >"$lines"
-for name; do
+for name in "${arguments[@]}"; do
     distribution "$name" | tee -a "$lines" || [ $? = 77 ]
 done
 count_lines "$lines"

@@ -41,6 +41,7 @@ int archive_api_load(struct archive_api *ret)
 	why = xstrdup(err_msg());
 	return err_set(ENOENT, "archives need libarchive, which cannot be loaded: %s", why);
 }
+#endif
 
 static la_ssize_t read_gzip(struct archive *a, void *stream, const void **ret)
 {
@@ -66,7 +67,6 @@ int archive_read_packed(const struct archive_api *api, int fd, bool other_too, s
 	return *ret_gzip ? api->read_open(a, *ret_gzip, NULL, read_gzip, NULL)
 			 : api->read_open_fd(a, fd, 65536);
 }
-#endif
 
 /* ---- limits ---- */
 

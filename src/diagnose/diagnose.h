@@ -246,6 +246,9 @@ struct propose_options {
 void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
 		       struct change_set *out);
 
+/* Of pairs of GPU and NIC: all are direct, some are blocked, or neither; NA: there are none, or none can ever be. */
+enum verdict diagnosis_nic_verdict(const struct diagnosis *d);
+
 /*
  * What it comes to, for pairs of GPUs and for GPUs with NICs ("" without NICs):
  * "GPU P2P: 0 of 56 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) on all".

@@ -338,7 +338,7 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 	if (evidence_causes(run, f, s))
 		finding_remedy(
 			run, f,
-			"fix what may slow these pairs down (-v lists it), then measure again on an "
+			"fix what may slow these pairs down (the evidence names it), then measure again on an "
 			"idle machine");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{

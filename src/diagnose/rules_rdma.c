@@ -218,8 +218,10 @@ static const char *nearest_list(struct rule_run *run)
 					run_text(run, "GPU%zu %s (%s)", g, best.names,
 						 path_class_word(best.class)));
 	}
-	return run_text(run, "%s%s", list ? list : "unknown",
-			run->t->gpu_n > NEAREST_LISTED ? ", ... (-v lists all)" : "");
+	list = list ? list : "unknown";
+	return run->t->gpu_n > NEAREST_LISTED ? run_text(run, "%s, ... (the first %d of %zu GPUs)",
+							 list, NEAREST_LISTED, run->t->gpu_n)
+					      : list;
 }
 
 /* NICs are equally far only where each distance is known. */

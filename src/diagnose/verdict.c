@@ -379,6 +379,17 @@ bool diagnosis_unexplained(const struct diagnosis *d)
 	return true;
 }
 
+enum verdict diagnosis_nic_verdict(const struct diagnosis *d)
+{
+	struct tally y = tally_pairs(d->topology, ENDPOINT_NIC);
+
+	if (y.geforce == y.pairs)
+		return VERDICT_NA;
+	if (y.by_verdict[PAIR_BLOCKED])
+		return VERDICT_BAD;
+	return y.by_verdict[PAIR_DIRECT] == y.pairs ? VERDICT_OK : VERDICT_UNKNOWN;
+}
+
 const char *diagnosis_verdict_with(const struct diagnosis *d, enum endpoint_kind other, char *buf,
 				   size_t size)
 {

@@ -113,6 +113,23 @@ void document_styled_item(struct document *d, enum style label_style, enum style
 	va_end(ap);
 }
 
+void document_caption(struct document *d, const char *fmt, ...)
+{
+	struct block *b = add_block(d, BLOCK_PARAGRAPH, 0);
+	va_list ap;
+
+	b->style = STYLE_DIM;
+	b->is_caption = d->block_n > 1 && b[-1].kind == BLOCK_TABLE;
+	va_start(ap, fmt);
+	b->text = format_text(d, fmt, ap);
+	va_end(ap);
+}
+
+void document_hint(struct document *d, const char *hint)
+{
+	d->blocks[d->block_n - 1].hint = hint;
+}
+
 void document_verbatim(struct document *d, unsigned indent, const char *text)
 {
 	char *copy = arena_strdup(d->arena, text);

@@ -41,6 +41,11 @@ void document_styled_item(struct document *d, enum style label_style, enum style
 			  unsigned indent, const char *label, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 /* Text as it is, not wrapped (commands, matrices). */
+/* A paragraph that explains the table before it; a page that leaves that out leaves this out too. */
+void document_caption(struct document *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* How text shows more than the last paragraph or item, "-v shows all"; a page, where no option can be given, does not say it. */
+void document_hint(struct document *d, const char *hint);
 void document_verbatim(struct document *d, unsigned indent, const char *text);
 /* An empty line; two in a row, or one at the very start, count as one or none. */
 void document_blank(struct document *d);

@@ -39,6 +39,8 @@ struct block {
 	enum style style, label_style;
 	unsigned indent;
 	const char *label, *text; /* never NULL */
+	const char *hint;         /* of a paragraph or item; NULL: none */
+	bool is_caption;          /* a paragraph of the table before it */
 	size_t columns;           /* tables, from here on */
 	unsigned gap;
 	struct cell *cells; /* row after row */

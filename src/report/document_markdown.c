@@ -162,8 +162,15 @@ static void put_section(struct sheet *m, const struct block *b)
 	strbuf_puts(m->out, "\n\n");
 }
 
+static bool table_fits(const struct block *b)
+{
+	return b->columns <= MAX_COLUMNS;
+}
+
 static void put_paragraph(struct sheet *m, const struct block *b)
 {
+	if (b->is_caption && !table_fits(&b[-1]))
+		return;
 	put_rich(m, b->text, true, false);
 	strbuf_puts(m->out, "\n\n");
 }
@@ -234,7 +241,7 @@ static void put_table(struct sheet *m, const struct block *b)
 {
 	bool head = table_has_head(b);
 
-	if (b->columns > MAX_COLUMNS) {
+	if (!table_fits(b)) {
 		strbuf_printf(
 			m->out,
 			"A table of %zu columns does not fit here; the HTML report has it.\n\n",

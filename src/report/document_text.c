@@ -144,10 +144,20 @@ static void write_wrapped(struct writer *w, enum style style, size_t at, size_t 
 	strbuf_putc(w->out, '\n');
 }
 
+static void write_text(struct writer *w, const struct block *b, size_t at)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	strbuf_puts(&text, b->text);
+	if (b->hint)
+		strbuf_printf(&text, " (%s)", b->hint);
+	write_wrapped(w, b->style, at, at, strbuf_str(&text));
+}
+
 static void write_paragraph(struct writer *w, const struct block *b)
 {
 	pad(w, b->indent);
-	write_wrapped(w, b->style, b->indent, b->indent, b->text);
+	write_text(w, b, b->indent);
 }
 
 static void write_item(struct writer *w, const struct block *b)
@@ -159,7 +169,7 @@ static void write_item(struct writer *w, const struct block *b)
 	strbuf_puts(w->out, b->label);
 	style_off(w, b->label_style);
 	pad(w, 2);
-	write_wrapped(w, b->style, hang, hang, b->text);
+	write_text(w, b, hang);
 }
 
 static void write_verbatim(struct writer *w, const struct block *b)

@@ -67,14 +67,15 @@ static size_t add_redirecting(struct strbuf *b, const struct machine *m, size_t 
 				      (unsigned)f->acs_ctl.value);
 	}
 	if (n > max)
-		strbuf_printf(b, " and %zu more (-v shows all)", n - max);
+		strbuf_printf(b, " and %zu more", n - max);
 	return n;
 }
 
 static void add_acs_line(struct document *out, const struct machine *m, bool verbose)
 {
 	struct strbuf b AUTO_STRBUF = {0};
-	size_t able = 0, unread = 0, bridges = count_bridges(m);
+	size_t able = 0, unread = 0, bridges = count_bridges(m), redirecting = 0;
+	size_t max = verbose ? bridges : MAX_SUBJECTS;
 
 	for (size_t i = 0; i < m->pci_n; i++) {
 		able += pci_is_bridge(&m->pci[i]) && fact_known(m->pci[i].acs_ctl);
@@ -83,7 +84,8 @@ static void add_acs_line(struct document *out, const struct machine *m, bool ver
 	if (bridges && unread < bridges) {
 		strbuf_printf(&b, "%zu of %zu bridges support it; redirecting (ACSCtl): ", able,
 			      bridges);
-		if (!add_redirecting(&b, m, verbose ? bridges : MAX_SUBJECTS))
+		redirecting = add_redirecting(&b, m, max);
+		if (!redirecting)
 			strbuf_puts(&b, "none");
 	}
 	if (unread)
@@ -93,6 +95,8 @@ static void add_acs_line(struct document *out, const struct machine *m, bool ver
 		      bridges                     ? strbuf_str(&b)
 		      : fact_known(m->pci_listed) ? "no bridges"
 						  : "unknown (no bridge is shown)");
+	if (redirecting > max)
+		document_hint(out, "-v shows all");
 }
 
 /* ", groups of type DMA-FQ: 40 devices, identity: 2 devices" */
@@ -236,9 +240,10 @@ static void add_others(struct document *out, struct group g, size_t max)
 			document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "%s", strbuf_str(&b));
 		add_likewise(out, g, i + 1, i + alike < n ? i + alike : n);
 	}
-	if (n < g.n)
-		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "and %zu more (-v shows all)",
-				   g.n - n);
+	if (n == g.n)
+		return;
+	document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "and %zu more", g.n - n);
+	document_hint(out, "-v shows all");
 }
 
 static bool remedy_shown(struct group g, size_t n, bool verbose)
@@ -275,9 +280,10 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 		else if (strcmp(g.items[i]->remedy, g.items[0]->remedy) != 0)
 			more = true;
 	}
-	if (more && !verbose)
-		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN + 6,
-				   "likewise for the others (-v shows them)");
+	if (!more || verbose)
+		return;
+	document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN + 6, "likewise for the others");
+	document_hint(out, "-v shows them");
 }
 
 void report_evidence(struct strbuf *b, const struct evidence *e)
@@ -325,18 +331,32 @@ static void list_more_evidence(struct group g, bool verbose, struct arena *a, st
 }
 
 /* To the device's box, if it is drawn. */
-static void add_box_link(struct document *out, const struct pci_function *f, size_t *n)
+/* NULL: it is neither a GPU nor a NIC. */
+static const struct endpoint *endpoint_at(const struct topology *t, const struct pci_function *f)
 {
+	for (size_t i = 0; i < t->endpoint_n; i++)
+		if (t->endpoints[i].pci == f)
+			return &t->endpoints[i];
+	return NULL;
+}
+
+static void add_box_link(struct document *out, const struct topology *t,
+			 const struct pci_function *f, size_t *n)
+{
+	const struct endpoint *e;
 	AUTO_STRBUF struct strbuf box = {0};
 
 	if (!f || ++*n > MAX_SUBJECTS)
 		return;
 	strbuf_printf(&box, DRAWING_ID "%s", f->name);
-	document_link(out, strbuf_str(&box), "%s in the drawing", f->name);
+	e = endpoint_at(t, f);
+	document_link(out, strbuf_str(&box), "%s%s%s in the drawing", e ? e->name : "",
+		      e ? " " : "", f->name);
 }
 
 /* The rest that the group rests on, and where its devices are drawn: for pages. */
-static void add_group_evidence(struct document *out, struct group g, bool verbose)
+static void add_group_evidence(struct document *out, const struct topology *t, struct group g,
+			       bool verbose)
 {
 	const char *reference = g.items[0]->rule->reference;
 	AUTO_STRBUF struct strbuf anchor = {0};
@@ -359,13 +379,13 @@ static void add_group_evidence(struct document *out, struct group g, bool verbos
 	}
 	arena_free(a);
 	for (size_t i = 0; i < g.n; i++) {
-		add_box_link(out, g.items[i]->pci, &links);
+		add_box_link(out, t, g.items[i]->pci, &links);
 		for (size_t k = 0; k < g.items[i]->named_n; k++)
-			add_box_link(out, g.items[i]->named[k], &links);
+			add_box_link(out, t, g.items[i]->named[k], &links);
 	}
 }
 
-static void add_group(struct document *out, struct group g, bool verbose)
+static void add_group(struct document *out, const struct topology *t, struct group g, bool verbose)
 {
 	document_blank(out);
 	document_begin(out, GROUP_CARD, severity_styles[g.items[0]->severity], g.items[0]->rule->id,
@@ -377,7 +397,7 @@ static void add_group(struct document *out, struct group g, bool verbose)
 	for (size_t i = 0; i < (verbose ? g.n : 1); i++)
 		add_evidence(out, g.items[i], verbose);
 	if (document_is_page(out))
-		add_group_evidence(out, g, verbose);
+		add_group_evidence(out, t, g, verbose);
 	document_end(out);
 }
 
@@ -396,7 +416,7 @@ static void add_folded_notes(struct document *out, const struct diagnosis *d)
 	while (shown < n) {
 		struct group g = take_group(&left[shown], n - shown);
 
-		add_group(out, g, true);
+		add_group(out, d->topology, g, true);
 		shown += g.n;
 	}
 	document_end(out);
@@ -430,7 +450,7 @@ static void add_findings(struct document *out, const struct diagnosis *d, bool v
 
 		i += g.n;
 		if (verbose || lone || g.items[0]->severity > SEVERITY_INFO)
-			add_group(out, g, verbose);
+			add_group(out, d->topology, g, verbose);
 		else
 			strbuf_printf(&notes, "%s%s", note_n++ ? ", " : "", g.items[0]->rule->id);
 	}
@@ -450,9 +470,18 @@ void add_page_findings(struct document *out, const struct diagnosis *d)
 
 /* ---- the verdict, what results showed, what could not be seen ---- */
 
-static enum style verdict_style(const struct diagnosis *d)
+static enum style verdict_style(const struct diagnosis *d, enum endpoint_kind with)
 {
+	static const enum style nics[VERDICT_N] = {
+		[VERDICT_NA] = STYLE_PLAIN,
+		[VERDICT_OK] = STYLE_GOOD,
+		[VERDICT_UNKNOWN] = STYLE_WARN,
+		[VERDICT_BAD] = STYLE_BAD,
+	};
 	struct pair_counts counts;
+
+	if (with == ENDPOINT_NIC)
+		return nics[diagnosis_nic_verdict(d)];
 
 	topology_count(d->topology, &counts);
 	if (!counts.pairs)
@@ -761,9 +790,7 @@ void report_verdict(struct document *out, const struct diagnosis *d)
 
 	for (enum endpoint_kind with = ENDPOINT_GPU; with <= ENDPOINT_NIC; with++)
 		if (*diagnosis_verdict_with(d, with, sentence, sizeof(sentence)))
-			document_paragraph(out,
-					   with == ENDPOINT_GPU ? verdict_style(d) : STYLE_PLAIN, 0,
-					   "%s.", sentence);
+			document_paragraph(out, verdict_style(d, with), 0, "%s.", sentence);
 	if (diagnosis_unexplained(d))
 		document_paragraph(
 			out, STYLE_BAD, 0,
@@ -868,8 +895,7 @@ static void add_lead(struct document *out, const struct diagnosis *d)
 	add_machine_head(out, d->topology->machine, "GPU peer-to-peer");
 	for (enum endpoint_kind with = ENDPOINT_GPU; with <= ENDPOINT_NIC; with++)
 		if (*diagnosis_verdict_with(d, with, sentence, sizeof(sentence)))
-			document_lead(out, with == ENDPOINT_GPU ? verdict_style(d) : STYLE_PLAIN,
-				      "%s.", sentence);
+			document_lead(out, verdict_style(d, with), "%s.", sentence);
 }
 
 /* What text shows with -v, folded behind the rest. */

@@ -342,9 +342,8 @@ void add_matrix_legend(struct document *out, const struct topology *t, size_t n)
 				 pair_verdict_text((enum pair_verdict)v));
 	}
 	if (b.len)
-		document_paragraph(out, STYLE_DIM, 0,
-				   "%s. Row: initiator; column: owner of the memory.",
-				   strbuf_str(&b));
+		document_caption(out, "%s. Row: initiator; column: owner of the memory.",
+				 strbuf_str(&b));
 }
 
 void add_class_summary(struct document *out, const struct topology *t)

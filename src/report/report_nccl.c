@@ -230,13 +230,14 @@ void nccl_report_spread(struct document *out, const struct collective_result *r,
 	if (settled < measured)
 		document_item(out, STYLE_WARN, 0, "spread",
 			      "not stable: %zu of %zu times (95 %% interval wider than %g %% of "
-			      "the median); raise --budget%s",
-			      measured - settled, measured, r->plan.relative * 100,
-			      verbose ? "" : " (-v lists them)");
+			      "the median); raise --budget",
+			      measured - settled, measured, r->plan.relative * 100);
 	else
 		document_item(out, STYLE_PLAIN, 0, "spread",
 			      "stable: all %zu times (95 %% interval within %g %% of the median)",
 			      measured, r->plan.relative * 100);
+	if (settled < measured && !verbose)
+		document_hint(out, "-v lists them");
 	for (size_t i = 0; verbose && i < r->row_n; i++)
 		for (int k = 0; k < PLACE_N; k++)
 			add_spread(out, r, &r->rows[i], k);

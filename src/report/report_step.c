@@ -92,9 +92,11 @@ static void add_lines_of(struct document *out, const struct step *s, bool verbos
 	show_difference(&to, &d);
 	if (to.text.len)
 		document_verbatim(out, CONTENT_COLUMN, strbuf_str(&to.text));
-	if (to.cut)
-		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN, "and %zu more %s (-v shows all)",
-				   to.cut, text_plural(to.cut, "line", "lines"));
+	if (to.cut) {
+		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN, "and %zu more %s", to.cut,
+				   text_plural(to.cut, "line", "lines"));
+		document_hint(out, "-v shows all");
+	}
 	strbuf_done(&to.text);
 	diff_done(&d);
 }

@@ -38,12 +38,14 @@ static void add_file(struct document *out, const struct machine *m, size_t from,
 		add_part(&b, p);
 	}
 	if (parts > FEW_PARTS && !verbose)
-		strbuf_printf(&b, "; and %zu more (-v shows all)", parts - FEW_PARTS);
+		strbuf_printf(&b, "; and %zu more", parts - FEW_PARTS);
 	if (unused && !verbose)
 		strbuf_printf(&b, "; %zu %s not used", unused,
 			      text_plural(unused, "line", "lines"));
 	document_item(out, STYLE_PLAIN, 0, "Read:", "%s: %s", m->text_parts[from].file,
 		      strbuf_str(&b));
+	if (parts > FEW_PARTS && !verbose)
+		document_hint(out, "-v shows all");
 }
 
 void add_texts_read(struct document *out, const struct machine *m, bool verbose)

@@ -13,9 +13,11 @@
 
 /* Precedes everything that goes over a socket once all are there. */
 struct frame {
-	uint32_t round; /* how many exchanges there were before */
+	uint32_t round; /* how many exchanges there were before; GAVE_UP: a farewell follows */
 	uint32_t size;
 };
+
+#define GAVE_UP ~0u
 
 /* ---- bytes ---- */
 
@@ -86,6 +88,16 @@ static struct rendezvous *rendezvous_new(const struct rendezvous_request *q)
 	return r;
 }
 
+/* Otherwise those that had come would take rank 0 for the one that went away. */
+static void say_farewell(struct rendezvous *r)
+{
+	const struct frame f = {.round = GAVE_UP, .size = sizeof(r->farewell)};
+
+	for (int i = 1; r->farewell.result && i < r->n; i++)
+		if (r->sockets[i] >= 0 && send_all(r->sockets[i], &f, sizeof(f), 0) == 0)
+			send_all(r->sockets[i], &r->farewell, sizeof(r->farewell), 0);
+}
+
 int rendezvous_join(const struct rendezvous_request *q, struct rendezvous **ret)
 {
 	uint64_t deadline = deadline_in(q->limit_us);
@@ -98,10 +110,12 @@ int rendezvous_join(const struct rendezvous_request *q, struct rendezvous **ret)
 	if (!r)
 		return err_set(ENOMEM, "no memory for a rendezvous of %d", q->n);
 	err = rendezvous_meet(r, q->address, deadline);
-	if (err < 0)
+	if (err < 0) {
+		say_farewell(r);
 		rendezvous_leave(r);
-	else
+	} else {
 		*ret = r;
+	}
 	return err;
 }
 
@@ -135,12 +149,22 @@ static int put(struct rendezvous *r, int rank, const void *data, size_t size, ui
 	return err < 0 ? lost(r, rank, err == -EPIPE ? -ECONNRESET : err) : 0;
 }
 
+static int get_farewell(struct rendezvous *r, int rank, uint64_t deadline)
+{
+	struct farewell f;
+	int err = receive_all(r->sockets[rank], &f, sizeof(f), deadline);
+
+	return err < 0 ? lost(r, rank, err) : rendezvous_say(r, &f);
+}
+
 static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t deadline)
 {
 	int fd = r->sockets[rank];
 	struct frame f;
 	int err = receive_all(fd, &f, sizeof(f), deadline);
 
+	if (err == 0 && rank == 0 && f.round == GAVE_UP)
+		return get_farewell(r, rank, deadline);
 	if (err == 0 && (f.round != r->round || f.size != size))
 		return err_set(
 			EPROTO,

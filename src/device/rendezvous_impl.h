@@ -8,17 +8,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Why rank 0 gave up: it tells those that had come. */
+struct farewell {
+	int32_t result; /* -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of n */
+	uint32_t rank, n;
+};
+
 struct rendezvous {
 	char key[RENDEZVOUS_KEY_MAX + 1];
 	int rank, n;
 	bool one_host;
 	uint32_t round; /* how many exchanges there were */
 	uint64_t limit_us;
+	struct farewell farewell;
 	int *sockets; /* of rank 0: n, by rank; of others: the first, to rank 0; -1: none */
 };
 
-/* Fills r->sockets. */
+/* Fills r->sockets; or those that came, and r->farewell, if rank 0 gives up. */
 int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline_us);
+/* The sentence for it; returns its result. */
+int rendezvous_say(const struct rendezvous *r, const struct farewell *f);
 
 /* All of it, over a stream: 0 or a negative errno without a sentence. */
 int send_all(int fd, const void *data, size_t size, uint64_t deadline_us);

@@ -86,6 +86,22 @@ static void pause_before_retry(void)
 	nanosleep(&(struct timespec){.tv_nsec = 1000L * RETRY_US}, NULL);
 }
 
+/* ---- errors ---- */
+
+static int say_totals(const struct rendezvous *r, uint32_t first, uint32_t rank, uint32_t other)
+{
+	return err_set(EPROTO,
+		       "at '%s', rank 0 expects a total of %u ranks, but rank %u a total of %u",
+		       r->key, first, rank, other);
+}
+
+int rendezvous_say(const struct rendezvous *r, const struct farewell *f)
+{
+	if (f->result == -EPROTO)
+		return say_totals(r, (uint32_t)r->n, f->rank, f->n);
+	return err_set(ETIMEDOUT, "rank %u of %d did not join at '%s'", f->rank, r->n, r->key);
+}
+
 /* ---- rank 0 ---- */
 
 static struct hello own_hello(const struct rendezvous *r)
@@ -128,7 +144,8 @@ struct door {
 	struct rendezvous *r;
 	int listener;
 	int missing;
-	size_t oldest; /* where the next connection goes when all places are taken */
+	size_t oldest;           /* where the next connection goes when all places are taken */
+	struct farewell refused; /* the last that came and expects another total; result 0: none */
 	struct pending pending[PENDING_MAX];
 };
 
@@ -174,6 +191,8 @@ static void judge_pending(struct door *d, struct pending *p)
 	if (p->hello.magic == HELLO_MAGIC &&
 	    memcmp(p->hello.key, d->r->key, sizeof(d->r->key)) == 0) {
 		answer.result = judge(d->r, &p->hello);
+		if (p->hello.n != (uint32_t)d->r->n)
+			d->refused = (struct farewell){-EPROTO, p->hello.rank, p->hello.n};
 		if (send_all(p->fd, &answer, sizeof(answer), 0) == 0 && answer.result == 0) {
 			d->r->sockets[p->hello.rank] = p->fd;
 			p->fd = -1;
@@ -208,6 +227,16 @@ static int missing_rank(const struct rendezvous *r)
 	return rank;
 }
 
+/* Whoever is missing, or would have been the one who was refused. */
+static int give_up(struct door *d)
+{
+	d->r->farewell = d->refused.result
+				 ? d->refused
+				 : (struct farewell){.result = -ETIMEDOUT,
+						     .rank = (uint32_t)missing_rank(d->r)};
+	return rendezvous_say(d->r, &d->r->farewell);
+}
+
 static int open_door(struct door *d, uint64_t deadline)
 {
 	struct pollfd polls[PENDING_MAX + 1] = {{.fd = d->listener, .events = POLLIN}};
@@ -218,8 +247,7 @@ static int open_door(struct door *d, uint64_t deadline)
 			polls[i + 1] = (struct pollfd){.fd = d->pending[i].fd, .events = POLLIN};
 		n = poll(polls, PENDING_MAX + 1, deadline_poll_ms(deadline));
 		if (n <= 0 && clock_us() >= deadline)
-			return err_set(ETIMEDOUT, "rank %d of %d did not join at '%s'",
-				       missing_rank(d->r), d->r->n, d->r->key);
+			return give_up(d);
 		for (size_t i = 0; i < PENDING_MAX && n > 0; i++) {
 			if (polls[i + 1].revents)
 				read_pending(d, &d->pending[i]);
@@ -254,9 +282,7 @@ static int refused(const struct rendezvous *r, const struct hello *h)
 	if (h->result == -EEXIST)
 		return err_set(EEXIST, "two processes claim to be rank %d at '%s'", r->rank,
 			       r->key);
-	return err_set(EPROTO,
-		       "at '%s', rank 0 expects a total of %u ranks, but rank %d a total of %d",
-		       r->key, h->n, r->rank, r->n);
+	return say_totals(r, h->n, (uint32_t)r->rank, (uint32_t)r->n);
 }
 
 /* -EAGAIN: rank 0 is not there yet, or what is there is not rank 0. */

@@ -25,8 +25,9 @@
 
 #include <cmocka.h>
 
-#define LONG_US  60000000 /* nothing should take as long */
-#define SHORT_US 200000   /* for what must time out */
+#define LONG_US   60000000 /* nothing should take as long */
+#define SHORT_US  200000   /* for what must time out */
+#define ENOUGH_US 3000000  /* for a rank to come, before what must time out */
 
 /* Tests run side by side with those of other builds. */
 static const char *key_of(const char *test)
@@ -313,6 +314,46 @@ static void test_missing(void **state)
 	assert_null(r);
 }
 
+/* Rank 0, which gives up as `want` says. */
+static void *first_who_gives_up(void *context)
+{
+	struct rendezvous *r = NULL;
+
+	return (void *)(intptr_t)rendezvous_join(context, &r);
+}
+
+/* Rank 1 comes, rank 2 does not, or expects other_n ranks: rank 1 is told that by rank 0, which is not to blame. */
+static void one_who_came(int other_n, int want, const char *sentence)
+{
+	struct rendezvous_request q = {.key = key_of("came"), .n = 3, .limit_us = ENOUGH_US};
+	struct rendezvous_request one = q, two = q;
+	struct rendezvous *r = NULL, *none = NULL;
+	char mine = 1, all[3];
+	pthread_t thread;
+	void *end;
+
+	one.rank = 1;
+	one.limit_us = LONG_US;
+	two.rank = 2;
+	two.n = other_n;
+	assert_int_equal(pthread_create(&thread, NULL, first_who_gives_up, &q), 0);
+	assert_int_equal(rendezvous_join(&one, &r), 0);
+	if (other_n)
+		assert_int_equal(rendezvous_join(&two, &none), -EPROTO);
+	assert_int_equal(rendezvous_gather(r, &mine, 1, all), want);
+	assert_non_null(strstr(err_msg(), sentence));
+	rendezvous_leave(r);
+	pthread_join(thread, &end);
+	assert_int_equal((int)(intptr_t)end, want);
+}
+
+static void test_one_who_came(void **state)
+{
+	(void)state;
+	one_who_came(0, -ETIMEDOUT, "rank 2 of 3 did not join at");
+	one_who_came(4, -EPROTO, "rank 0 expects a total of 3 ranks, but rank 2 a total of 4");
+}
+
 static void *first_of_two(void *context)
 {
 	const struct rendezvous_request *q = context;
@@ -507,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_tcp),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_one_who_came),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_sizes_differ),
 		cmocka_unit_test(test_wrong_requests),

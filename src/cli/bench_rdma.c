@@ -43,7 +43,7 @@ static const struct option rdma_table[] = {
 	{"memory-by", 0, OPTION_TEXT, AT(request.ways), "LIST",
 		"use only this memory: host, and the GPUs' by dma-buf or by peer-memory", NULL, 0, 0, 0, WORDS_MEMORY},
 	{"size", 0, OPTION_TEXT, AT(request.size), "SIZE",
-		"bytes of a message (K, M: binary) instead of 64K", NULL, 0, 0, 0},
+		"bytes of a message (K, M: binary), 2 to 8M, instead of 64K for rates and 8 for latencies", NULL, 0, 0, 0},
 	{"sweep", 0, OPTION_FLAG, AT(request.sweep), NULL,
 		"use messages from 2 bytes up to that size, or 8M, by factors of 2", NULL, 0, 0, 0},
 	{"queues", 0, OPTION_NUMBER, AT(request.queues), "N",
@@ -89,24 +89,11 @@ bool perftest_layout(const struct common_options *o, enum perftest_release *ret)
 	return *ret == PERFTEST_6_06 || format_is(o, FORMAT_PERFTEST);
 }
 
-/* Latencies have a size of their own, which a person who asks for another should not take for theirs. */
-static int check_sizes(const struct rdma_session *s, const struct bench_rdma_options *o)
-{
-	bool rates = s->measures & (1 << RDMA_WRITE | 1 << RDMA_READ | 1 << RDMA_BOTH);
-
-	if (rates || o->as || o->request.listen || !(o->request.size || o->request.sweep))
-		return 0;
-	return err_set(EINVAL, "%s is for rates: latencies are of %d bytes",
-		       o->request.sweep ? "--sweep" : "--size", RDMA_LATENCY_BYTES);
-}
-
 static int run_what(struct rdma_session *s, struct progress *progress,
 		    const struct bench_rdma_options *o, const char *address)
 {
-	int r = check_sizes(s, o);
+	int r = rdma_session_look(s);
 
-	if (r == 0)
-		r = rdma_session_look(s);
 	if (r < 0)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	if (!s->listing->n)

@@ -25,7 +25,7 @@ static void warn_aside(const struct rdma_session *s)
 
 	devices_tell(&s->devices);
 	if (n.wrong)
-		fail(EXIT_FINDING, "data wrong at the owner in %zu of %zu directions", n.wrong,
+		fail(EXIT_FINDING, "data wrong at the owner in %zu of %zu measurements", n.wrong,
 		     n.checked);
 	if (n.working < n.pairs)
 		fail(EXIT_FINDING, "%zu of %zu pairs of NIC and memory do not work",

@@ -3,10 +3,12 @@
 
 #include "base/err.h"
 #include "kernels/pattern.h"
+#include "rdma/message_data.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PLACES_MAX   4096
 #define WINDOW_LEAST (1ull << 20)
@@ -74,6 +76,18 @@ int end_open_memory(const struct nic *n, struct end *e, uint64_t bytes, enum reg
 		r = buffer_open(e->set, bytes, owner_limit_us, &e->buffers[i], f);
 		if (r == 0)
 			r = region_open(n, &e->buffers[i], way, relaxed, &e->regions[i], f);
+	}
+	return r;
+}
+
+int end_register(const struct nic *n, struct end *e, enum region_way way, bool relaxed,
+		 struct rdma_failure *f)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < END_SIDE_N; i++) {
+		region_close(n, &e->regions[i]);
+		r = region_open(n, &e->buffers[i], way, relaxed, &e->regions[i], f);
 	}
 	return r;
 }
@@ -155,4 +169,18 @@ int end_check(const struct end *e, const struct end_round *r, struct rdma_cell *
 	cell->data = RDMA_DATA_WRONG;
 	cell->wrong = wrong;
 	return end_say_wrong(cell, r->read, f);
+}
+
+int end_check_message(const struct end *e, const struct end_round *r, uint64_t bytes,
+		      struct rdma_cell *cell, struct rdma_failure *f)
+{
+	const struct buffer *b = &e->buffers[END_IN];
+	uint8_t *got = malloc(bytes);
+	int error = got ? b->set->ops->read(b->set, &b->memory, BUFFER_GUARD, got, bytes)
+			: err_set(ENOMEM, "no memory");
+
+	if (error == 0)
+		cell->wrong = message_check(got, bytes, tag_of(r, false), tag_of(r, true));
+	free(got);
+	return error < 0 ? set_failed(f, error) : message_judge(cell, bytes, f);
 }

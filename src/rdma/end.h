@@ -27,6 +27,9 @@ int end_open_gpu(struct end *e, const struct device_request *gpu, struct rdma_fa
 int end_open_memory(const struct nic *n, struct end *e, uint64_t bytes, enum region_way way,
 		    bool relaxed, uint64_t owner_limit_us, struct rdma_failure *f);
 void end_close_memory(const struct nic *n, struct end *e);
+/* The same memory, registered anew. */
+int end_register(const struct nic *n, struct end *e, enum region_way way, bool relaxed,
+		 struct rdma_failure *f);
 void end_close_queues(const struct nic *n, struct end *e);
 void end_close(const struct nic *n, struct end *e); /* also one that is all zeros */
 
@@ -44,5 +47,8 @@ int end_poison(const struct end *e, const struct end_round *r, struct rdma_failu
 /* Adds to a cell what the owner of a target found; wrong data is -EIO, a failure of its own step. */
 int end_check(const struct end *e, const struct end_round *r, struct rdma_cell *cell,
 	      struct rdma_failure *f);
+/* The same of the first bytes alone, which are a message of any size. */
+int end_check_message(const struct end *e, const struct end_round *r, uint64_t bytes,
+		      struct rdma_cell *cell, struct rdma_failure *f);
 /* The failure of the cell's data, as end_check has it. */
 int end_say_wrong(const struct rdma_cell *cell, bool read, struct rdma_failure *f);

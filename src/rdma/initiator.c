@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <math.h>
 
-#define FLUSH_BYTES  8
-#define LOOK_EACH    256 /* latencies between two looks at the interval's width, and signs of life */
+#define FLUSH_BYTES 8
+#define LOOK_EACH                                                                                  \
+	256 /* small latencies between two looks at the interval's width, and signs of life */
+#define LOOK_BYTES   (1ull << 20)
 #define MESSAGES_MAX (1ull << 22)
 
 /* ---- streams ---- */
@@ -58,9 +60,10 @@ int initiator_move(const struct initiator *i, enum rdma_measure m)
 {
 	struct stream_work works[STREAMS_MAX];
 	size_t n = works_of(i, m, works);
+	struct timed t;
 	double us;
 
-	return run(i, works, n, &us);
+	return rdma_is_latency(m) ? initiator_one_read(i, &t) : run(i, works, n, &us);
 }
 
 int initiator_flush(const struct initiator *i)
@@ -189,9 +192,18 @@ static void describe(struct samples *s, struct rdma_cell *cell)
 	cell->messages = s->n;
 }
 
+/* Large messages take longer, so that there are fewer between two looks. */
+static unsigned look_each(const struct rdma_load *l)
+{
+	uint64_t n = LOOK_BYTES / l->latency_bytes;
+
+	return n > LOOK_EACH ? LOOK_EACH : n ? (unsigned)n : 1;
+}
+
 int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, void *context,
 			   struct rdma_cell *cell)
 {
+	const unsigned each = look_each(i->load);
 	uint64_t cost_ns = clock_cost_ns();
 	struct samples s = {0};
 	double start = clock_s();
@@ -206,7 +218,7 @@ int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, voi
 			r = add_sample(i, &s, latency_us(&t, cost_ns));
 		if (n == i->load->trips)
 			break;
-		if (r < 0 || n % LOOK_EACH)
+		if (r < 0 || n % each)
 			continue;
 		pulse_beat(i->nic->pulse);
 		if (!i->load->trips)

@@ -16,7 +16,7 @@ struct initiator {
 
 /* 0 or -EIO, and `failure`. */
 
-/* Every place of the window once, for checking. */
+/* Every place of the window once, for checking; of the latency of reads one message. */
 int initiator_move(const struct initiator *i, enum rdma_measure m);
 /*
  * A completion says that the other end has acknowledged, not that a GPU sees the data. A read after

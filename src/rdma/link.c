@@ -184,9 +184,12 @@ static int act_move(struct link *l, const struct verbs *v, const struct link_ord
 		r = initiator_move(&i, o->measure);
 	if (r == 0 && rdma_has_writes(o->measure))
 		r = initiator_flush(&i);
-	if (r == 0 && rdma_has_reads(o->measure))
-		r = end_check(&l->end, &reads, &ret->cell, l->failure);
-	return r;
+	if (r < 0 || !rdma_has_reads(o->measure))
+		return r;
+	return rdma_is_latency(o->measure)
+		       ? end_check_message(&l->end, &reads, l->job.load.latency_bytes, &ret->cell,
+					   l->failure)
+		       : end_check(&l->end, &reads, &ret->cell, l->failure);
 }
 
 static int act_check(struct link *l, const struct verbs *v, const struct link_order *o,
@@ -223,7 +226,9 @@ static int time_round_trips(struct link *l, enum rdma_measure m, struct rdma_cel
 	int r;
 
 	begin_ping(l, m, &l->job.load, &p);
-	r = initiator_time_latency(&i, ping_trip, &p, cell);
+	r = ping_check(&p, cell);
+	if (r == 0)
+		r = initiator_time_latency(&i, ping_trip, &p, cell);
 	return r < 0 || l->job.load.like_perftest ? r : ping_last(&p, 0);
 }
 

@@ -18,6 +18,7 @@ struct loop {
 	struct nic nic;
 	struct end near, far;         /* near: the host; far: the GPU */
 	struct verbs_cq *cq, *far_cq; /* the far end's thread polls its own */
+	bool relaxed;                 /* the memory, by now */
 	uint64_t places;
 	u64 round;
 	struct rdma_failure *failure; /* name of the current step */
@@ -43,6 +44,7 @@ static int open_memory(struct loop *l)
 	int r = end_open_memory(&l->nic, &l->near, bytes, REGION_HOST, j->relaxed, j->gpu_limit_us,
 				l->failure);
 
+	l->relaxed = j->relaxed;
 	return r < 0 ? r
 		     : end_open_memory(&l->nic, &l->far, bytes, j->way, j->relaxed, j->gpu_limit_us,
 				       l->failure);
@@ -168,6 +170,15 @@ static int inspect(struct loop *l, bool read, struct rdma_cell *cell)
 	return end_check(read ? &l->near : &l->far, &r, cell, l->failure);
 }
 
+static int inspect_reads(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
+{
+	const struct end_round r = {l->job->load.pair, l->round, true};
+
+	return rdma_is_latency(m) ? end_check_message(&l->near, &r, l->job->load.latency_bytes,
+						      cell, l->failure)
+				  : inspect(l, true, cell);
+}
+
 static int verify_round(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 {
 	const struct initiator i = initiator_of(l);
@@ -184,7 +195,7 @@ static int verify_round(struct loop *l, enum rdma_measure m, struct rdma_cell *c
 	if (r == 0 && rdma_has_writes(m))
 		r = inspect(l, false, cell);
 	if (r == 0 && rdma_has_reads(m))
-		r = inspect(l, true, cell);
+		r = inspect_reads(l, m, cell);
 	return r;
 }
 
@@ -252,7 +263,9 @@ static int time_round_trips(struct loop *l, enum rdma_measure m, struct rdma_cel
 	r = pthread_create(&thread, NULL, answer, &far);
 	if (r)
 		return rdma_fail(l->failure, RDMA_STEP_WORKER, r, "no thread: %s", strerror(r));
-	r = initiator_time_latency(&i, ping_trip, &near, cell);
+	r = ping_check(&near, cell);
+	if (r == 0)
+		r = initiator_time_latency(&i, ping_trip, &near, cell);
 	if (r == 0)
 		r = ping_last(&near, 0);
 	if (r < 0)
@@ -283,6 +296,19 @@ static int time_it(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 				  : initiator_time_bandwidth(&i, m, cell);
 }
 
+/* Rates come first, with relaxed ordering; a round trip's last byte has to arrive last. */
+static int order_strictly(struct loop *l)
+{
+	int r;
+
+	close_queues(l); /* what they expect is registered, too */
+	r = end_register(&l->nic, &l->near, REGION_HOST, false, l->failure);
+	if (r == 0)
+		r = end_register(&l->nic, &l->far, l->job->way, false, l->failure);
+	l->relaxed = r < 0;
+	return r;
+}
+
 static void measure(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 {
 	int r = 0;
@@ -290,9 +316,11 @@ static void measure(struct loop *l, enum rdma_measure m, struct rdma_cell *cell)
 	cell->done = true;
 	l->failure = &cell->failure;
 	pulse_warn(l->nic.pulse, PULSE_QUIET_S);
-	if (!l->cq)
+	if (l->relaxed && rdma_is_latency(m))
+		r = order_strictly(l);
+	if (r == 0 && !l->cq)
 		r = open_queues(l);
-	if (r == 0 && l->job->verify && !rdma_is_latency(m))
+	if (r == 0 && l->job->load.verify && !rdma_is_round_trip(m))
 		r = verify(l, m, cell);
 	if (r == 0)
 		r = time_it(l, m, cell);

@@ -13,7 +13,7 @@ struct loopback_job {
 	struct device_request gpu; /* one device; n 0: host memory on both sides */
 	enum region_way way;       /* of the GPU's memory, or REGION_HOST */
 	unsigned measures;         /* 1 << enum rdma_measure */
-	bool relaxed, verify;
+	bool relaxed;
 	uint64_t window; /* that messages cycle through, at most */
 	struct rdma_load load;
 	uint64_t gpu_limit_us; /* for the GPU's own work */

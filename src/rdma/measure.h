@@ -38,7 +38,17 @@ static inline bool rdma_has_writes(enum rdma_measure m)
 
 static inline bool rdma_has_reads(enum rdma_measure m)
 {
-	return m == RDMA_READ || m == RDMA_BOTH;
+	return m == RDMA_READ || m == RDMA_BOTH || m == RDMA_LATENCY_READ;
+}
+
+/* Bytes of a message: rates and latencies are of sizes of their own. */
+struct rdma_size {
+	uint64_t of_rates, of_latencies;
+};
+
+static inline uint64_t rdma_bytes(struct rdma_size s, enum rdma_measure m)
+{
+	return rdma_is_latency(m) ? s.of_latencies : s.of_rates;
 }
 
 /* What was timed, by clock_ns; the readings of the clock at both ends are part of it. */
@@ -54,6 +64,7 @@ struct rdma_load {
 	struct stopping stopping; /* of a measurement */
 	double sample_us;
 	uint64_t limit_us; /* without a completion */
+	bool verify;       /* the owner of the memory checks the data, outside what is timed */
 	unsigned pair;     /* part of the pattern, so that another pair's data is recognised */
 	/* One queue pair for writes and reads, every message at one place, flags that count. */
 	bool like_perftest;

@@ -33,6 +33,7 @@ static const struct {
 	[PEER_K_INDEX] = {"index", 65535},
 	[PEER_K_TYPE] = {"type", 2},
 	[PEER_K_BYTES] = {"bytes", 8 << 20},
+	[PEER_K_LATENCY] = {"latency", 8 << 20},
 	[PEER_K_PLACES] = {"places", 65536},
 	[PEER_K_DEPTH] = {"depth", 4096},
 	[PEER_K_PAIR] = {"pair", 255},
@@ -89,8 +90,8 @@ static const struct {
 	[PEER_REFUSED] = {"refused", 0, .has_text = true},
 	[PEER_BYE] = {"bye", 0, .has_text = true},
 	[PEER_OPEN] = {"open",
-		       K(PORT) | K(INDEX) | K(BYTES) | K(PLACES) | K(DEPTH) | K(PAIR) | K(LIMIT) |
-			       K(TIME) | K(WAY) | PLACE_OF_A_SIDE,
+		       K(PORT) | K(INDEX) | K(BYTES) | K(LATENCY) | K(MEASURE) | K(PLACES) |
+			       K(DEPTH) | K(PAIR) | K(LIMIT) | K(TIME) | K(WAY) | PLACE_OF_A_SIDE,
 		       .has_address = true, .has_list = true},
 	[PEER_PREPARE] = {"prepare", K(PORT) | K(ROUND) | K(MEASURE)},
 	[PEER_CHECK] = {"check", K(PORT) | K(ROUND) | K(MEASURE)},
@@ -106,7 +107,7 @@ static const struct {
 	[PEER_FIGURE] = {"figure",
 			 K(PORT) | K(FROM) | K(MEASURE) | K(DATA) | K(CHECKED) | K(MEDIAN) |
 				 K(LOW) | K(HIGH) | K(SAMPLES) | K(EXPECTED) | K(STEP) | K(CODE) |
-				 K(BYTES) | K(WAY),
+				 K(BYTES) | K(LATENCY) | K(WAY),
 			 .has_text = true},
 };
 

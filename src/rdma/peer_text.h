@@ -11,7 +11,7 @@
 
 struct strbuf;
 
-#define PEER_VERSION  3
+#define PEER_VERSION  4
 #define PEER_LINE_MAX 1024 /* bytes, with the line feed */
 #define PEER_LIST_MAX 32
 #define PEER_NAME_MAX 64
@@ -53,12 +53,13 @@ enum peer_key {
 	PEER_K_LAYER,
 	PEER_K_MTU,
 	PEER_K_LID,
-	PEER_K_RATE,   /* of the line, Mb/s */
-	PEER_K_WRITES, /* expected, MB/s: what the port can send, 0: unknown */
-	PEER_K_READS,  /* ... and receive */
-	PEER_K_INDEX,  /* of an address */
-	PEER_K_TYPE,   /* of an address */
-	PEER_K_BYTES,  /* of a message */
+	PEER_K_RATE,    /* of the line, Mb/s */
+	PEER_K_WRITES,  /* expected, MB/s: what the port can send, 0: unknown */
+	PEER_K_READS,   /* ... and receive */
+	PEER_K_INDEX,   /* of an address */
+	PEER_K_TYPE,    /* of an address */
+	PEER_K_BYTES,   /* of a message */
+	PEER_K_LATENCY, /* of a message whose latency is measured */
 	PEER_K_PLACES,
 	PEER_K_DEPTH,
 	PEER_K_PAIR,

@@ -2,10 +2,14 @@
 #include "rdma/ping.h"
 
 #include "base/clock.h"
+#include "kernels/pattern.h"
+#include "rdma/message_data.h"
 
 #include <errno.h>
 #include <string.h>
 
+#define WHOLE                                                                                      \
+	2 /* messages whose data is checked, so that data left over from the first shows in the second */
 #define TAIL  8
 #define POLL  4
 #define LOOKS 1024 /* at the flag, between two looks for completions */
@@ -80,6 +84,10 @@ void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct
 		.qp = q->qp,
 		.load = load,
 		.failure = f,
+		.out = (uint8_t *)e->buffers[END_OUT].at,
+		.in = (uint8_t *)e->buffers[END_IN].at,
+		.body = bytes - tail_of(bytes),
+		.whole = load->like_perftest ? 0 : WHOLE,
 		.leaves = tail_at(e, END_OUT, bytes),
 		.arrives = tail_at(e, END_IN, bytes),
 		.n = tail_of(bytes),
@@ -207,7 +215,7 @@ static int settle(struct ping *p, bool all)
 
 /* ---- there and back ---- */
 
-static int check(const struct ping *p, uint8_t sent)
+static int check_tail(const struct ping *p, uint8_t sent)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (p->arrives[i] != sent)
@@ -218,9 +226,8 @@ static int check(const struct ping *p, uint8_t sent)
 	return 0;
 }
 
-int ping_trip(void *ping, unsigned n, struct timed *ret)
+static int trip(struct ping *p, unsigned n, struct timed *ret)
 {
-	struct ping *p = ping;
 	const struct rdma_load *l = p->load;
 	uint8_t sent = ping_flag(l, n), old = ping_flag(l, l->answers ? n : n - 1), got;
 	uint64_t start;
@@ -234,7 +241,40 @@ int ping_trip(void *ping, unsigned n, struct timed *ret)
 	*ret = (struct timed){start, clock_ns(), 2};
 	if (r == 0)
 		r = settle(p, false);
-	return r < 0 || l->like_perftest ? r : check(p, sent);
+	return r < 0 || l->like_perftest ? r : check_tail(p, sent);
+}
+
+int ping_trip(void *ping, unsigned n, struct timed *ret)
+{
+	struct ping *p = ping;
+
+	return trip(p, p->whole + n, ret);
+}
+
+static u64 tag_of(const struct ping *p, u64 round, bool poison)
+{
+	return pattern_tag_make(p->load->pair, 0, round, poison);
+}
+
+int ping_check(struct ping *p, struct rdma_cell *cell)
+{
+	bool verify = p->load->verify;
+	int r = 0;
+
+	if (verify)
+		message_fill(p->in, p->body, tag_of(p, 0, true));
+	for (unsigned n = 1; r == 0 && n <= p->whole; n++) {
+		struct timed t;
+
+		message_fill(p->out, p->body, tag_of(p, n, false));
+		r = trip(p, n, &t);
+		if (r == 0 && verify) {
+			cell->wrong = message_check(p->in, p->body, tag_of(p, n, false),
+						    tag_of(p, 0, true));
+			r = message_judge(cell, p->body + p->n, p->failure);
+		}
+	}
+	return r;
 }
 
 int ping_await_first(struct ping *p)
@@ -265,6 +305,8 @@ int ping_answer(struct ping *p)
 		r = await_message(p, old, &got);
 		old = got;
 		if (r == 0 && got) {
+			if (n <= p->whole)
+				memcpy(p->out, p->in, p->body);
 			memcpy(p->leaves, p->arrives, p->n);
 			r = post(p, false);
 		}

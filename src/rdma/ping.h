@@ -18,6 +18,10 @@ struct ping {
 	/* The last bytes of a message, at most 8, all of one value. The very last is the flag: it arrives last. */
 	uint8_t *leaves, *arrives;
 	size_t n;
+	uint8_t *out, *in; /* whole messages; of which so many bytes come before those last ones */
+	uint64_t body;
+	unsigned
+		whole; /* the first messages that the other end sends back whole; then its last bytes */
 	bool told;     /* by a completion that it has arrived; else the flag changes */
 	unsigned each; /* of so many posts the last has a completion */
 	unsigned posted;
@@ -41,7 +45,12 @@ void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct
 
 /* These return 0 or -EIO and the failure. */
 
-/* One trip, the n-th from 1 on; what came back is what was sent. As an initiator_one_fn. */
+/*
+ * Between onehops, before the trips that are timed: whole messages, with other data in each, that come back as they were
+ * sent. A flag that has arrived says that all of its message has, so memory must not be registered with relaxed ordering.
+ */
+int ping_check(struct ping *p, struct rdma_cell *cell);
+/* One trip, the n-th from 1 on; the last bytes that came back are those sent. As an initiator_one_fn. */
 int ping_trip(void *ping, unsigned n, struct timed *ret);
 /* The other end's first message. */
 int ping_await_first(struct ping *p);

@@ -44,7 +44,7 @@ double rdma_expected(const struct rdma_pair *p, enum rdma_measure m)
 bool rdma_is_largest(const struct rdma_pair *p, const struct rdma_run *r)
 {
 	for (size_t i = 0; i < p->run_n; i++)
-		if (p->runs[i].bytes > r->bytes)
+		if (p->runs[i].size.of_rates > r->size.of_rates)
 			return false;
 	return true;
 }
@@ -131,7 +131,7 @@ static void add_value(struct figures *f, const struct nic_port *port, const stru
 	if (!v->n)
 		return;
 	row = add(f, names[m].value, port, p, r, v->median);
-	row->bytes = m < RDMA_LATENCY_WRITE ? r->bytes : 0;
+	row->bytes = rdma_bytes(r->size, m);
 	row->queues = m < RDMA_LATENCY_WRITE ? r->queues : 0;
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;

@@ -12,7 +12,7 @@ enum rdma_foresight { RDMA_UNFORESEEN, RDMA_CAN, RDMA_CANNOT };
 /* One access path to the memory (dma-buf or peer memory), with messages of one size. */
 struct rdma_run {
 	enum region_way way;
-	uint64_t bytes;
+	struct rdma_size size;
 	unsigned queues; /* queue pairs in each direction; 0: one */
 	enum rdma_foresight foresight;
 	char why[RDMA_WHY]; /* reason, a sentence; "" */

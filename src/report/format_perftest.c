@@ -78,7 +78,7 @@ static void add_table(struct strbuf *out, const struct rdma_session *s, const st
 		.device = s->listing->ports[p->port].device,
 		.memory = p->gpu >= 0 ? s->devices.chosen.names[p->gpu] : NULL,
 		.way = r->way,
-		.bytes = rdma_is_latency(m) ? RDMA_LATENCY_BYTES : r->bytes,
+		.bytes = rdma_bytes(r->size, m),
 		.cell = &r->result.cells[m],
 	};
 

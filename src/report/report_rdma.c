@@ -22,17 +22,17 @@ struct block {
 	const struct rdma_session *s;
 	enum rdma_measure measure;
 	enum region_way way; /* of the GPUs' memory; the host's is next to it in all */
-	uint64_t bytes;
+	struct rdma_size size;
 };
 
 static const char *const headings[RDMA_MEASURE_N] = {
 	[RDMA_WRITE] = "NIC writes into it",
 	[RDMA_READ] = "NIC reads from it",
 	[RDMA_BOTH] = "both at once",
-	[RDMA_LATENCY_WRITE] = "write of 8 bytes and back, half",
-	[RDMA_LATENCY_IMMEDIATE] = "write of 8 bytes with immediate and back, half",
-	[RDMA_LATENCY_SEND] = "send of 8 bytes and back, half",
-	[RDMA_LATENCY_READ] = "read of 8 bytes",
+	[RDMA_LATENCY_WRITE] = "write and back, half",
+	[RDMA_LATENCY_IMMEDIATE] = "write with immediate and back, half",
+	[RDMA_LATENCY_SEND] = "send and back, half",
+	[RDMA_LATENCY_READ] = "read",
 };
 
 static bool is_rate(enum rdma_measure m)
@@ -58,7 +58,7 @@ static const struct rdma_run *run_at(const struct block *b, const struct rdma_pa
 	enum region_way way = p && p->gpu < 0 ? REGION_HOST : b->way;
 
 	for (size_t k = 0; p && k < p->run_n; k++)
-		if (p->runs[k].way == way && p->runs[k].bytes == b->bytes)
+		if (p->runs[k].way == way && p->runs[k].size.of_rates == b->size.of_rates)
 			return &p->runs[k];
 	return NULL;
 }
@@ -158,10 +158,10 @@ static void add_matrix_of(struct document *out, const struct block *b)
 	char size[BYTES_TEXT_SIZE], of[64] = "", by[48] = "", many[32] = "";
 	int gpus = (int)b->s->devices.request.n;
 
-	if (b->s->o->queues > 1)
+	if (b->s->o->queues > 1 && is_rate(b->measure))
 		snprintf(many, sizeof(many), ", %d queue pairs", b->s->o->queues);
-	if (is_rate(b->measure))
-		snprintf(of, sizeof(of), ", %s each%s", bytes_text(b->bytes, size), many);
+	snprintf(of, sizeof(of), ", %s each%s", bytes_text(rdma_bytes(b->size, b->measure), size),
+		 many);
 	if (b->way != REGION_HOST)
 		snprintf(by, sizeof(by), ", %s", region_way_word(b->way));
 	document_blank(out);
@@ -171,15 +171,11 @@ static void add_matrix_of(struct document *out, const struct block *b)
 		add_block(out, b, first, first + COLUMNS_MAX < gpus ? first + COLUMNS_MAX : gpus);
 }
 
-/* Latencies once: their messages have a size of their own. Of the host's memory next to that of GPUs; by itself
- * only what is measured of nothing else. */
-static bool belongs(const struct block *b, bool gpus, size_t size)
+/* Of the host's memory next to that of GPUs; by itself only what is measured of nothing else. */
+static bool belongs(const struct block *b, bool gpus)
 {
-	bool latency = !is_rate(b->measure);
-
-	if (!(b->s->measures >> b->measure & 1) || (latency && size > 0))
-		return false;
-	return is_needed(b) && (b->way != REGION_HOST || !gpus || rdma_is_round_trip(b->measure));
+	return b->s->measures >> b->measure & 1 && is_needed(b) &&
+	       (b->way != REGION_HOST || !gpus || rdma_is_round_trip(b->measure));
 }
 
 static void add_matrices(struct document *out, const struct rdma_session *s)
@@ -193,7 +189,7 @@ static void add_matrices(struct document *out, const struct rdma_session *s)
 				const struct block b = {s, (enum rdma_measure)m, order[way],
 							s->sizes[k]};
 
-				if (belongs(&b, gpus, k))
+				if (belongs(&b, gpus))
 					add_matrix_of(out, &b);
 			}
 }
@@ -247,7 +243,7 @@ static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
 			const struct rdma_run *r, struct strbuf *why, struct strbuf *detail)
 {
 	for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
-		const struct block b = {s, (enum rdma_measure)m, r->way, r->bytes};
+		const struct block b = {s, (enum rdma_measure)m, r->way, r->size};
 
 		if (r->result.cells[m].value.n && is_short(&b, p, r))
 			strbuf_printf(detail, ", %s %.4g of %.4g", rdma_metric(b.measure),
@@ -531,13 +527,13 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 	if (n.wrong)
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Data WRONG at the owner in %zu of %zu directions that were checked.",
+			"Data WRONG at the owner in %zu of %zu measurements that were checked.",
 			n.wrong, n.checked);
 	else if (n.checked)
 		document_paragraph(out, STYLE_GOOD, 0,
 				   "Data checked at the owner: correct in %s %s.",
 				   text_all(n.checked, all),
-				   text_plural(n.checked, "direction", "directions"));
+				   text_plural(n.checked, "measurement", "measurements"));
 	else if (n.measured)
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
 	report_rdma_rates(out, report_rdma_told(s, told), n.rated, n.slow);
@@ -564,7 +560,7 @@ static void add_run(struct document *out, const struct rdma_session *s, const st
 		add_subject(&name, s, p, r);
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s %s, %s", rdma_metric((enum rdma_measure)m),
-			      is_rate((enum rdma_measure)m) ? bytes_text(r->bytes, size) : "8 B",
+			      bytes_text(rdma_bytes(r->size, (enum rdma_measure)m), size),
 			      strbuf_str(&name));
 		for (size_t i = 0; i < 5; i++)
 			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
@@ -657,7 +653,7 @@ void report_rdma_list(struct document *out, const struct rdma_session *s)
 			const struct rdma_pair *p = &s->pairs[k];
 
 			for (size_t r = 0; p->port == i && p->gpu >= 0 && r < p->run_n; r++)
-				if (p->runs[r].bytes == s->sizes[0])
+				if (p->runs[r].size.of_rates == s->sizes[0].of_rates)
 					document_item(out, STYLE_PLAIN, 2, "pair",
 						      "%s%s%s by %s %s%s%s", gpu_name(s, p->gpu),
 						      *p->class ? ", path " : "", p->class,

@@ -171,9 +171,10 @@ static void add_rails_heading(struct document *out, const struct rdma_hosts *h, 
 		snprintf(many, sizeof(many), " over %u queue pairs", h->queues);
 	if (rates)
 		snprintf(of_rates, sizeof(of_rates), "GB/s in messages of %s%s",
-			 bytes_text(h->kinds[kind].bytes, size), many);
+			 bytes_text(h->kinds[kind].size.of_rates, size), many);
 	if (latencies)
-		snprintf(of_latencies, sizeof(of_latencies), "us of %d bytes", RDMA_LATENCY_BYTES);
+		snprintf(of_latencies, sizeof(of_latencies), "us of %s",
+			 bytes_text(h->kinds[kind].size.of_latencies, size));
 	document_blank(out);
 	document_heading(out, "Rails: %s%s%s; %s on both sides", of_rates,
 			 rates && latencies ? ", " : "", of_latencies,
@@ -478,9 +479,7 @@ static void add_values(struct document *out, const struct rdma_hosts *h, const s
 	document_row(out);
 	document_cell(out, STYLE_PLAIN, "%s, %s, %s, %s to %s", rdma_metric((enum rdma_measure)m),
 		      region_way_word(h->kinds[kind].way),
-		      bytes_text(rdma_is_latency((enum rdma_measure)m) ? RDMA_LATENCY_BYTES
-								       : h->kinds[kind].bytes,
-				 size),
+		      bytes_text(rdma_bytes(h->kinds[kind].size, (enum rdma_measure)m), size),
 		      own_name(h, p->own, own), far_name(h, p->far, far));
 	for (size_t k = 0; k < 3; k++) {
 		double v = (const double[]){c->value.median, c->value.low, c->value.high}[k];
@@ -531,8 +530,7 @@ void format_perftest_hosts(const struct rdma_hosts *h, enum perftest_release rel
 				.device = h->s->listing->ports[h->pairs[i].own].device,
 				.memory = h->kinds[kind].way == REGION_HOST ? NULL : "nearest GPU",
 				.way = h->kinds[kind].way,
-				.bytes = rdma_is_latency(m) ? RDMA_LATENCY_BYTES
-							    : h->kinds[kind].bytes,
+				.bytes = rdma_bytes(h->kinds[kind].size, m),
 				.cell = rdma_hosts_cell(h, &h->pairs[i], kind, (int)m),
 			};
 

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_BYTES  65536 /* perftest's */
+#define RATE_BYTES     65536 /* perftest's */
+#define LATENCY_BYTES  8     /* a flag, as collectives wait for */
 #define SIZE_MAX_BYTES (8ull << 20)
 #define SWEEP_FROM     2ull
 #define BUDGET_S       0.3
@@ -95,9 +96,10 @@ static int parse_words(const char *option, const char *list, const struct word *
 	return 0;
 }
 
+/* Of all that is measured; only where nothing is asked for have rates and latencies sizes of their own. */
 static int choose_sizes(struct rdma_session *s)
 {
-	uint64_t bytes = s->o->sweep ? SIZE_MAX_BYTES : DEFAULT_BYTES;
+	uint64_t bytes = SIZE_MAX_BYTES;
 	int r = s->o->size ? parse_bytes("--size", s->o->size, &bytes) : 0;
 
 	if (r < 0)
@@ -105,8 +107,10 @@ static int choose_sizes(struct rdma_session *s)
 	if (bytes < SWEEP_FROM || bytes > SIZE_MAX_BYTES)
 		return err_set(EINVAL, "--size must be 2 to 8M, not '%s'", s->o->size);
 	for (uint64_t b = SWEEP_FROM; s->o->sweep && b < bytes; b *= 2)
-		s->sizes[s->size_n++] = b;
-	s->sizes[s->size_n++] = bytes;
+		s->sizes[s->size_n++] = (struct rdma_size){b, b};
+	s->sizes[s->size_n++] = s->o->sweep || s->o->size
+					? (struct rdma_size){bytes, bytes}
+					: (struct rdma_size){RATE_BYTES, LATENCY_BYTES};
 	return 0;
 }
 
@@ -349,7 +353,7 @@ static void add_runs(struct rdma_session *s, struct rdma_pair *p)
 		     k++) {
 			p->runs = xrealloc(p->runs, p->run_n + 1, sizeof(*p->runs));
 			p->runs[p->run_n++] = (struct rdma_run){.way = (enum region_way)way,
-								.bytes = s->sizes[k],
+								.size = s->sizes[k],
 								.queues = rdma_many_queues(s)};
 		}
 }

@@ -66,12 +66,10 @@ static const struct step reach_steps[] = {
 static const struct step rate_steps[] = {
 	CONNECTED, CHECKED(1), CHECKED(2), {STEP_LOCAL, .action = LINK_TIME}, {STEP_END},
 };
+/* Their own messages say whether they are right. */
 static const struct step round_trip_steps[] = {
 	CONNECTED, {STEP_TELL, .word = PEER_PONG}, {STEP_LOCAL, .action = LINK_TIME},
 	{STEP_AWAIT, .word = PEER_PONG}, {STEP_END},
-};
-static const struct step latency_read_steps[] = {
-	CONNECTED, {STEP_LOCAL, .action = LINK_TIME}, {STEP_END},
 };
 /* After whatever became of it. */
 static const struct step closing_steps[] = {
@@ -86,7 +84,7 @@ static const struct step *const measure_steps[RDMA_MEASURE_N] = {
 	[RDMA_LATENCY_WRITE] = round_trip_steps,
 	[RDMA_LATENCY_IMMEDIATE] = round_trip_steps,
 	[RDMA_LATENCY_SEND] = round_trip_steps,
-	[RDMA_LATENCY_READ] = latency_read_steps,
+	[RDMA_LATENCY_READ] = rate_steps,
 };
 
 /* A pair at work. */
@@ -122,7 +120,7 @@ static enum rdma_measure measure_of(const struct turn *t)
 /* Reachability is a matter of the hosts' own memory. */
 static const struct hosts_kind *kind_of(const struct rdma_hosts *h, const struct turn *t)
 {
-	static const struct hosts_kind reach = {REGION_HOST, REACH_BYTES};
+	static const struct hosts_kind reach = {REGION_HOST, {REACH_BYTES, REACH_BYTES}};
 
 	return t->measure < 0 ? &reach : &h->kinds[t->kind];
 }
@@ -146,8 +144,9 @@ static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t
 	double sample = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
 
 	return (struct rdma_load){
-		.bytes = kind_of(h, t)->bytes,
-		.latency_bytes = RDMA_LATENCY_BYTES,
+		.bytes = kind_of(h, t)->size.of_rates,
+		.latency_bytes = kind_of(h, t)->size.of_latencies,
+		.verify = !s->o->no_verify,
 		.depth = reach         ? REACH_PLACES
 			 : s->o->depth ? (unsigned)s->o->depth
 				       : DEPTH,
@@ -177,7 +176,7 @@ static bool make_job(const struct rdma_hosts *h, struct turn *t)
 
 	t->job = (struct link_job){
 		.port = p->number,
-		.relaxed = !h->s->o->no_relaxed,
+		.relaxed = hosts_relax(h, measure_of(t)),
 		.load = load_of(h, t),
 		.owner_limit_us = HOSTS_OWNER_US,
 	};
@@ -205,6 +204,7 @@ static void send_request(struct client *c, const struct turn *t, enum peer_word 
 	m.v[PEER_K_PORT] = t->pair->far;
 	m.v[PEER_K_INDEX] = far.gid_index;
 	m.v[PEER_K_BYTES] = l->bytes;
+	m.v[PEER_K_LATENCY] = l->latency_bytes;
 	m.v[PEER_K_DEPTH] = l->depth;
 	m.v[PEER_K_PAIR] = l->pair;
 	m.v[PEER_K_LIMIT] = l->limit_us / 1000;
@@ -555,7 +555,8 @@ static void tell_result(struct client *c, const struct turn *t)
 	m.v[PEER_K_HIGH] = put_value(narrow ? cell->value.high : cell->value.max);
 	m.v[PEER_K_SAMPLES] = cell->value.n;
 	m.v[PEER_K_EXPECTED] = put_value(expected);
-	m.v[PEER_K_BYTES] = kind_of(c->h, t)->bytes;
+	m.v[PEER_K_BYTES] = kind_of(c->h, t)->size.of_rates;
+	m.v[PEER_K_LATENCY] = kind_of(c->h, t)->size.of_latencies;
 	m.v[PEER_K_WAY] = kind_of(c->h, t)->way;
 	snprintf(m.text, sizeof(m.text), "%.*s", (int)sizeof(m.text) - 1, cell->failure.text);
 	peer_send(&c->h->peer, &m);
@@ -798,13 +799,12 @@ static bool has_way(const struct rdma_hosts *h, const struct host_pair *p, enum 
 	return hosts_ways(h, p->own) & h->far[p->far].ways & 1u << way;
 }
 
-/* Round trips are answered by the CPU, in its own memory. Latencies are of one size, so the first kind has them. */
+/* Round trips are answered by the CPU, in its own memory. */
 static bool is_planned(const struct rdma_hosts *h, size_t kind, enum rdma_measure m)
 {
 	const struct hosts_kind *k = &h->kinds[kind];
 
-	return h->s->measures >> m & 1 && !(rdma_is_latency(m) && k->bytes != h->s->sizes[0]) &&
-	       !(rdma_is_round_trip(m) && k->way != REGION_HOST);
+	return h->s->measures >> m & 1 && !(rdma_is_round_trip(m) && k->way != REGION_HOST);
 }
 
 static size_t count_planned(const struct rdma_hosts *h)
@@ -837,9 +837,8 @@ static void run_round(struct client *c, size_t r, size_t kind, enum rdma_measure
 
 	session_tell_left(h->s->ear, &h->s->pace, (double)c->left--, "%s, %s, %s, round %zu of %zu",
 			  rdma_metric(m), region_way_word(h->kinds[kind].way),
-			  bytes_text(rdma_is_latency(m) ? RDMA_LATENCY_BYTES : h->kinds[kind].bytes,
-				     size),
-			  r + 1, h->rounds.round_n);
+			  bytes_text(rdma_bytes(h->kinds[kind].size, m), size), r + 1,
+			  h->rounds.round_n);
 	c->n = 0;
 	for (size_t i = 0; i < round->pair_n && c->n < PORTS_MAX; i++) {
 		struct host_pair *p = rdma_hosts_pair(h, round->pairs[i].initiator,

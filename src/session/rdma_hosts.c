@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void rdma_hosts_begin(struct rdma_hosts *h, struct rdma_session *s)
@@ -57,6 +58,11 @@ bool hosts_uses(const struct rdma_hosts *h, size_t own)
 	return own < h->s->listing->n && h->s->skips[own].step == RDMA_STEP_NONE;
 }
 
+bool hosts_relax(const struct rdma_hosts *h, enum rdma_measure m)
+{
+	return !h->s->o->no_relaxed && !rdma_is_latency(m);
+}
+
 bool rdma_hosts_far_is_used(const struct rdma_hosts *h, size_t far)
 {
 	const struct nic_port *p = far < h->far_n ? &h->far[far].port : NULL;
@@ -79,14 +85,15 @@ void hosts_pair_up(struct rdma_hosts *h)
 
 /* ---- kinds of messages ---- */
 
-size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes)
+size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, struct rdma_size size)
 {
 	size_t k = 0;
 
-	while (k < h->kind_n && (h->kinds[k].way != way || h->kinds[k].bytes != bytes))
+	while (k < h->kind_n &&
+	       (h->kinds[k].way != way || memcmp(&h->kinds[k].size, &size, sizeof(size)) != 0))
 		k++;
 	if (k == h->kind_n && k < HOSTS_KINDS)
-		h->kinds[h->kind_n++] = (struct hosts_kind){way, bytes};
+		h->kinds[h->kind_n++] = (struct hosts_kind){way, size};
 	return k;
 }
 
@@ -138,7 +145,7 @@ size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way)
 
 	for (size_t k = 0; k < h->kind_n; k++)
 		if (h->kinds[k].way == way &&
-		    (best == h->kind_n || h->kinds[k].bytes > h->kinds[best].bytes))
+		    (best == h->kind_n || h->kinds[k].size.of_rates > h->kinds[best].size.of_rates))
 			best = k;
 	return best;
 }
@@ -292,7 +299,7 @@ static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size
 	if (!c->value.n)
 		return;
 	row = add(h, p, way, rdma_metric(m), c->value.median);
-	row->bytes = rdma_is_latency(m) ? 0 : h->kinds[kind].bytes;
+	row->bytes = rdma_bytes(h->kinds[kind].size, m);
 	row->queues = rdma_is_latency(m) ? 0 : h->queues;
 	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
 	row->high = isnan(c->value.high) ? c->value.max : c->value.high;

@@ -36,7 +36,7 @@ struct host_pair {
 /* What kind of messages is measured: between which memories, the same at both ends, and of what size. */
 struct hosts_kind {
 	enum region_way way;
-	uint64_t bytes;
+	struct rdma_size size;
 };
 
 struct hosts_run {

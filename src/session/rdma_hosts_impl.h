@@ -35,7 +35,7 @@ void hosts_read_log(struct rdma_hosts *h);
 /* Forgets the last peer. */
 void hosts_reset(struct rdma_hosts *h);
 /* The index of a kind, which is added where it is new; HOSTS_KINDS: there is no room. */
-size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, uint64_t bytes);
+size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, struct rdma_size size);
 /* What is known of a failure between two hosts besides: of which memory, and whether after the two were reached. */
 void hosts_mark(struct rdma_failure *f, enum region_way way, bool reached);
 /* A pair's cell, which is made. */
@@ -49,5 +49,7 @@ void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
 /* Room for the pairs, with both hosts' ports known. */
 void hosts_pair_up(struct rdma_hosts *h);
 bool hosts_uses(const struct rdma_hosts *h, size_t own);
+/* Whether memory is registered with relaxed ordering; a round trip's last byte has to arrive last. */
+bool hosts_relax(const struct rdma_hosts *h, enum rdma_measure m);
 /* The figures of what was measured so far, also in the state folder, for a process that is killed. */
 void hosts_keep(struct rdma_hosts *h);

@@ -27,6 +27,7 @@
 #define IDLE_S        20.0   /* without a request, besides the time of what needs none: */
 #define SLOWEST       0.25e6 /* bytes a second at which a window is filled whose data is checked */
 
+
 /* What a port's worker does for the peer. */
 struct service {
 	bool busy, open;
@@ -121,13 +122,15 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 	const struct verbs_gid_entry *gid = own_gid(p, m->v[PEER_K_INDEX]);
 	struct service *s = &l->services[port];
 	uint64_t bytes = m->v[PEER_K_BYTES], places = m->v[PEER_K_PLACES];
+	uint64_t latency_bytes = m->v[PEER_K_LATENCY];
 	enum region_way way = (enum region_way)m->v[PEER_K_WAY];
 	struct link_order o = {.action = LINK_OPEN};
 	int r = take_queue(m, &s->peer);
 
 	if (r < 0)
 		return r;
-	if (!gid || s->open || bytes < 2 || places % (s->peer.n / 2) || bytes * places % 16 ||
+	if (!gid || s->open || bytes < 2 || latency_bytes < 2 || latency_bytes > bytes * places ||
+	    places % (s->peer.n / 2) || bytes * places % 16 ||
 	    bytes * places > window_max(way, bytes, s->peer.n / 2) ||
 	    !(hosts_ways(l->h, port) >> way & 1) || !m->v[PEER_K_DEPTH] || !m->v[PEER_K_LIMIT])
 		return refuse(l, "asks for a connection that is not allowed");
@@ -141,9 +144,9 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 		.port = p->number,
 		.gid = {.entry = *gid},
 		.places = places,
-		.relaxed = !l->h->s->o->no_relaxed,
+		.relaxed = hosts_relax(l->h, (enum rdma_measure)m->v[PEER_K_MEASURE]),
 		.load = {.bytes = bytes,
-			 .latency_bytes = RDMA_LATENCY_BYTES,
+			 .latency_bytes = latency_bytes,
 			 .depth = (unsigned)m->v[PEER_K_DEPTH],
 			 .queues = s->peer.n / 2,
 			 .limit_us = m->v[PEER_K_LIMIT] * 1000,
@@ -308,7 +311,8 @@ static int take_result(struct listen *l, const struct peer_message *m)
 		p->reach = p->failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 		return 0;
 	}
-	kind = hosts_kind_at(l->h, (enum region_way)m->v[PEER_K_WAY], m->v[PEER_K_BYTES]);
+	kind = hosts_kind_at(l->h, (enum region_way)m->v[PEER_K_WAY],
+			     (struct rdma_size){m->v[PEER_K_BYTES], m->v[PEER_K_LATENCY]});
 	if (kind == HOSTS_KINDS)
 		return refuse(l, "reports too many sizes of messages");
 	p->rail = true;

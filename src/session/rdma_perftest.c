@@ -131,7 +131,7 @@ static struct rdma_load load_of(const struct rdma_perftest *p)
 	const struct rdma_session *s = p->s;
 	bool latency = rdma_is_latency(p->measure);
 	double sample = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
-	uint64_t bytes = s->o->size || !latency ? s->sizes[0] : TRIP_BYTES;
+	uint64_t bytes = s->o->size || !latency ? s->sizes[0].of_rates : TRIP_BYTES;
 	int most = p->serves && !latency ? 1 : DEPTH;
 
 	return (struct rdma_load){
@@ -161,13 +161,13 @@ static void make_job(struct rdma_perftest *p)
 	p->job = (struct link_job){
 		.port = port->number,
 		.gid = port->gid,
-		.relaxed = !p->s->o->no_relaxed,
+		.relaxed = !p->s->o->no_relaxed && !rdma_is_latency(p->measure),
 		.load = load_of(p),
 		.owner_limit_us = OWNER_US,
 		.places = p->serves ? 1 : PLACES,
 	};
 	if (!p->serves && !rdma_is_latency(p->measure))
-		p->job.load.bytes = p->s->sizes[0];
+		p->job.load.bytes = p->s->sizes[0].of_rates;
 	memcpy(p->job.device, port->device, sizeof(p->job.device));
 }
 

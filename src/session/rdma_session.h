@@ -16,8 +16,7 @@ struct rdma_request {
 	bool listen; /* to measure with another host on its demand: holds no GPUs meanwhile */
 };
 
-#define RDMA_SIZES         24
-#define RDMA_LATENCY_BYTES 8
+#define RDMA_SIZES 24
 
 struct rdma_session {
 	const struct rdma_request *o;
@@ -36,7 +35,7 @@ struct rdma_session {
 
 	/* ---- what to measure ---- */
 	unsigned measures, ways; /* 1 << enum rdma_measure, 1 << enum region_way */
-	uint64_t sizes[RDMA_SIZES];
+	struct rdma_size sizes[RDMA_SIZES];
 	size_t size_n;
 	struct stopping stopping;
 	double expect_gbps;          /* of each direction, as a person says; 0: as the paths say */

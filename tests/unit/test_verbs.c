@@ -144,10 +144,10 @@ static struct loopback_job *job_of(enum region_way way)
 		.port = 1,
 		.way = way,
 		.measures = MEASURES_ALL,
-		.verify = true,
 		.window = 4 << 20,
 		.load = {.bytes = 65536,
 			 .latency_bytes = 8,
+			 .verify = true,
 			 .depth = 16,
 			 .queues = 1,
 			 .stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
@@ -198,13 +198,24 @@ static void all_is_right(void **state)
 				fail_msg("%s %d: %s", region_way_word((enum region_way)way), m,
 					 c->failure.text);
 			assert_true(c->value.n > 0 && c->value.median > 0);
-			assert_int_equal(c->data, m < RDMA_LATENCY_WRITE ? RDMA_DATA_RIGHT
-									 : RDMA_DATA_NOT_CHECKED);
+			assert_int_equal(c->data, RDMA_DATA_RIGHT);
 		}
 		assert_int_equal(r.cells[RDMA_WRITE].checked_bytes, 2 * j->window);
 		assert_int_equal(r.cells[RDMA_BOTH].checked_bytes, 4 * j->window);
 		free(j);
 	}
+}
+
+static void check_failure(const char *plan, const struct rdma_failure *f, enum rdma_step step,
+			  int code, const char *word)
+{
+	const struct rdma_cause *c = rdma_cause_of(f);
+
+	if (f->step != step || f->code != code)
+		fail_msg("%s: %s %d (%s)", plan, rdma_step_text(f->step), f->code, f->text);
+	if (!c || strcmp(c->word, word) != 0)
+		fail_msg("%s: cause %s", plan, c ? c->word : "unknown");
+	assert_true(*f->text);
 }
 
 /* What comes back is compared with what was sent, in each kind of round trip. */
@@ -219,6 +230,72 @@ static void a_round_trip_with_wrong_data_is_found(void **state)
 		run("write-flip", j, &r);
 		if (r.cells[m].failure.step != RDMA_STEP_DATA || r.cells[m].data != RDMA_DATA_WRONG)
 			fail_msg("%d: %s", m, r.cells[m].failure.text);
+		free(j);
+	}
+}
+
+/* From one word to the largest message, whole and odd: two of each are checked from the first byte to the last. */
+static void latencies_of_all_sizes_are_checked(void **state)
+{
+	static const uint64_t sizes[] = {2, 7, 8, 9, 220, 221, 4096, 65537, 8 << 20};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+		for (int way = 0; way < REGION_WAY_N; way++) {
+			struct loopback_job *j = job_of((enum region_way)way);
+			struct loopback_result r;
+
+			j->measures &= ~(1u << RDMA_WRITE | 1u << RDMA_READ | 1u << RDMA_BOTH);
+			j->window = 8 << 20;
+			j->load.bytes = j->load.latency_bytes = sizes[i];
+			run("", j, &r);
+			for (int m = RDMA_LATENCY_WRITE; m < RDMA_MEASURE_N; m++) {
+				const struct rdma_cell *c = &r.cells[m];
+
+				if (c->failure.step)
+					fail_msg("%llu bytes: %s", (unsigned long long)sizes[i],
+						 c->failure.text);
+				if (!c->done)
+					continue;
+				assert_true(c->value.n > 0);
+				assert_int_equal(c->data, RDMA_DATA_RIGHT);
+				assert_int_equal(c->checked_bytes, 2 * sizes[i]);
+			}
+			free(j);
+		}
+}
+
+/* Far from the last bytes, which are looked at in each round trip. */
+static void wrong_data_within_a_latency_is_found(void **state)
+{
+	static const struct {
+		const char *plan;
+		enum rdma_measure measure;
+		const char *word;
+	} rows[] = {
+		{"write-flips", RDMA_LATENCY_WRITE, "garbage"},
+		{"write-flips", RDMA_LATENCY_IMMEDIATE, "garbage"},
+		{"write-flips", RDMA_LATENCY_SEND, "garbage"},
+		{"read-lost", RDMA_LATENCY_READ, "completed-but-absent"},
+		{"read-zeros", RDMA_LATENCY_READ, "zeros"},
+		{"read-stale", RDMA_LATENCY_READ, "stale"},
+		{"read-torn", RDMA_LATENCY_READ, "garbage"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		const struct rdma_cell *c;
+		struct loopback_result r;
+
+		j->measures = 1u << rows[i].measure;
+		j->load.latency_bytes = 65536;
+		run(rows[i].plan, j, &r);
+		c = &r.cells[rows[i].measure];
+		assert_int_equal(c->data, RDMA_DATA_WRONG);
+		assert_int_equal(c->value.n, 0);
+		check_failure(rows[i].plan, &c->failure, RDMA_STEP_DATA, (int)c->wrong.kind,
+			      rows[i].word);
 		free(j);
 	}
 }
@@ -265,6 +342,7 @@ static void the_clock_is_no_part_of_a_latency(void **state)
 	(void)state;
 	j->measures = 1u << RDMA_LATENCY_READ;
 	j->load.trips = 10;
+	j->load.verify = false; /* which waits by the clock */
 	slow_clock = true;
 	run("", j, &r);
 	slow_clock = false;
@@ -317,18 +395,6 @@ static const struct {
 	{"rtr=22", REGION_HOST, RDMA_STEP_RTR, EINVAL, "bad-path"},
 	{"rtr=61", REGION_HOST, RDMA_STEP_RTR, ENODATA, "gid-gone"},
 };
-
-static void check_failure(const char *plan, const struct rdma_failure *f, enum rdma_step step,
-			  int code, const char *word)
-{
-	const struct rdma_cause *c = rdma_cause_of(f);
-
-	if (f->step != step || f->code != code)
-		fail_msg("%s: %s %d (%s)", plan, rdma_step_text(f->step), f->code, f->text);
-	if (!c || strcmp(c->word, word) != 0)
-		fail_msg("%s: cause %s", plan, c ? c->word : "unknown");
-	assert_true(*f->text);
-}
 
 static void each_refusal_is_named(void **state)
 {
@@ -499,7 +565,7 @@ static void without_verification_wrong_data_is_timed(void **state)
 	struct loopback_result r;
 
 	(void)state;
-	j->verify = false;
+	j->load.verify = false;
 	run("write-lost", j, &r);
 	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_NOT_CHECKED);
 	assert_true(r.cells[RDMA_WRITE].value.n > 0);
@@ -773,6 +839,8 @@ int main(void)
 		cmocka_unit_test(numbers_are_the_librarys),
 		cmocka_unit_test(all_is_right),
 		cmocka_unit_test(a_round_trip_with_wrong_data_is_found),
+		cmocka_unit_test(latencies_of_all_sizes_are_checked),
+		cmocka_unit_test(wrong_data_within_a_latency_is_found),
 		cmocka_unit_test(a_round_trip_that_fails_names_the_cause),
 		cmocka_unit_test(the_clock_is_no_part_of_a_latency),
 		cmocka_unit_test(several_queues_share_the_window),

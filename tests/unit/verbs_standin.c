@@ -24,7 +24,7 @@
  *	silent            nothing ever completes; stuck: posting never returns; die: it ends the process
  *	event=N           is reported with the first failure
  *	write-KIND, read-KIND    what becomes of the data, although all completes:
- *		lost stale shift torn flip zeros outside unflushed
+ *		lost stale shift torn flip zeros outside unflushed; flips: flip, of every second message
  */
 #include "rdma/verbs_api.h"
 
@@ -615,7 +615,8 @@ static void put(const struct verbs_context *c, bool read, struct region *r, uint
 	} else if (has_data_fault(c, read, "unflushed")) {
 		memcpy(r->shadow + offset, from, n);
 		memset(r->waits + offset, 1, n);
-	} else if (has_data_fault(c, read, "flip") && number % 16 == 7) {
+	} else if ((has_data_fault(c, read, "flips") && number % 2) ||
+		   (has_data_fault(c, read, "flip") && number % 16 == 7)) {
 		put_flipped(to, from, n);
 	} else {
 		memcpy(to, from, n);

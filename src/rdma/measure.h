@@ -41,6 +41,9 @@ static inline bool rdma_has_reads(enum rdma_measure m)
 	return m == RDMA_READ || m == RDMA_BOTH || m == RDMA_LATENCY_READ;
 }
 
+/* GB/s, a hundred times what a port of today has: more is a mistake, or a lie. */
+#define RDMA_RATE_MOST 1e4
+
 /* Bytes of a message: rates and latencies are of sizes of their own. */
 struct rdma_size {
 	uint64_t of_rates, of_latencies;

@@ -27,9 +27,9 @@ static const struct {
 	[PEER_K_LAYER] = {"layer", 255},
 	[PEER_K_MTU] = {"mtu", 4096},
 	[PEER_K_LID] = {"lid", 65535},
-	[PEER_K_RATE] = {"rate", 100000000},
-	[PEER_K_WRITES] = {"writes", 100000000},
-	[PEER_K_READS] = {"reads", 100000000},
+	[PEER_K_RATE] = {"rate", 100000000}, /* Mb/s: a hundred times today's ports */
+	[PEER_K_WRITES] = {"writes", 10000000},
+	[PEER_K_READS] = {"reads", 10000000},
 	[PEER_K_INDEX] = {"index", 65535},
 	[PEER_K_TYPE] = {"type", 2},
 	[PEER_K_BYTES] = {"bytes", 8 << 20},

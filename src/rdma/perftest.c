@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/err.h"
+#include "rdma/measure.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,7 +15,8 @@
 #define OLDEST_MINOR 70 /* "5.70", compared as a decimal fraction: 5.8 is newer */
 #define CYCLE_BUFFER 4096
 #define CACHE_LINE   64
-#define FIGURE_MAX   1e12
+#define FIGURE_MAX                                                                                 \
+	(RDMA_RATE_MOST * 1e3) /* MB/s; as millions of messages a second it is no less absurd */
 
 /* ---- releases ---- */
 

@@ -18,7 +18,6 @@
 #define SIZE_MAX_BYTES (8ull << 20)
 #define SWEEP_FROM     2ull
 #define BUDGET_S       0.3
-#define EXPECT_MAX     1e6 /* GB/s */
 
 /* ---- words ---- */
 
@@ -143,7 +142,7 @@ static int choose_expected(struct rdma_session *s)
 		return 0;
 	s->expect_gbps = strtod(s->o->expect, &end);
 	if (end != s->o->expect + strspn(s->o->expect, "0123456789.") || *end ||
-	    !(s->expect_gbps > 0 && s->expect_gbps < EXPECT_MAX))
+	    !(s->expect_gbps > 0 && s->expect_gbps < RDMA_RATE_MOST))
 		return err_set(EINVAL, "--expect must be a rate in GB/s such as 24.5, not '%s'",
 			       s->o->expect);
 	return 0;

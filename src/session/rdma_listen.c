@@ -26,7 +26,7 @@
 #define MEASURE_MAX_S 120    /* of one measurement, in which a peer asks for nothing */
 #define IDLE_S        20.0   /* without a request, besides the time of what needs none: */
 #define SLOWEST       0.25e6 /* bytes a second at which a window is filled whose data is checked */
-
+#define LATENCY_MOST  (PEER_MAX_S * 1e6)
 
 /* What a port's worker does for the peer. */
 struct service {
@@ -297,6 +297,17 @@ static void take_failure(const struct peer_message *m, struct rdma_failure *f)
 	snprintf(f->text, sizeof(f->text), "%s", m->text);
 }
 
+/* Figures of this world: whoever sends others is no onehop, and they would go into this host's report. */
+static bool is_plausible(const struct peer_message *m)
+{
+	bool latency = rdma_is_latency((enum rdma_measure)m->v[PEER_K_MEASURE]);
+
+	return m->v[PEER_K_LOW] <= m->v[PEER_K_MEDIAN] &&
+	       m->v[PEER_K_MEDIAN] <= m->v[PEER_K_HIGH] &&
+	       m->v[PEER_K_HIGH] <= put_value(latency ? LATENCY_MOST : RDMA_RATE_MOST) &&
+	       m->v[PEER_K_EXPECTED] <= put_value(RDMA_RATE_MOST);
+}
+
 static int take_result(struct listen *l, const struct peer_message *m)
 {
 	struct host_pair *p = pair_in(l, m);
@@ -311,6 +322,8 @@ static int take_result(struct listen *l, const struct peer_message *m)
 		p->reach = p->failure.step == RDMA_STEP_NONE ? REACH_YES : REACH_NO;
 		return 0;
 	}
+	if (!is_plausible(m))
+		return refuse(l, "reports figures that no NIC has");
 	kind = hosts_kind_at(l->h, (enum region_way)m->v[PEER_K_WAY],
 			     (struct rdma_size){m->v[PEER_K_BYTES], m->v[PEER_K_LATENCY]});
 	if (kind == HOSTS_KINDS)

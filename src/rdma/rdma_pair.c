@@ -105,6 +105,7 @@ static struct figure *add(struct figures *f, const char *what, const struct nic_
 	port_name(port, name);
 	row->nic = arena_strdup(f->arena, name);
 	row->memory = region_way_word(r->way);
+	row->path = arena_strdup(f->arena, p->class);
 	return row;
 }
 
@@ -132,7 +133,8 @@ static void add_value(struct figures *f, const struct nic_port *port, const stru
 		return;
 	row = add(f, names[m].value, port, p, r, v->median);
 	row->bytes = rdma_bytes(r->size, m);
-	row->queues = m < RDMA_LATENCY_WRITE ? r->queues : 0;
+	row->queues = rdma_is_latency(m) ? 0 : r->queues;
+	row->depth = rdma_is_latency(m) ? 0 : r->depth;
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;
 	row->samples = (unsigned)v->n;

@@ -14,6 +14,7 @@ struct rdma_run {
 	enum region_way way;
 	struct rdma_size size;
 	unsigned queues; /* queue pairs in each direction; 0: one */
+	unsigned depth;  /* messages in flight in each; 0: 128 */
 	enum rdma_foresight foresight;
 	char why[RDMA_WHY]; /* reason, a sentence; "" */
 	bool ran;           /* else impossible, or the run was stopped before */

@@ -14,7 +14,7 @@
 
 #define SUBJECT_COLUMNS                                                                            \
 	"initiator", "initiator_pci", "target", "target_pci", "nic", "peer", "memory", "queues",   \
-		"bytes"
+		"depth", "bytes"
 
 /* "GPU3" and its address; the host, or all GPUs, have no number. */
 static void put_gpu(struct csv *c, const struct figures *f, int gpu)
@@ -35,6 +35,7 @@ static void put_subject(struct csv *c, const struct figures *f, const struct fig
 	csv_text(c, row->peer);
 	csv_text(c, row->memory);
 	csv_known(c, row->queues);
+	csv_known(c, row->depth);
 	csv_known(c, (double)row->bytes);
 }
 
@@ -56,6 +57,7 @@ static void put_figure(struct csv *c, const struct figures *f, const struct figu
 	csv_known(c, row->expected);
 	csv_text(c, row->pattern);
 	csv_text(c, row->kind);
+	csv_text(c, row->path);
 	csv_text(c, f->note);
 	csv_end(c);
 }
@@ -65,7 +67,8 @@ void report_figures_csv(struct strbuf *out, const struct figures *f)
 	static const char *const names[] = {"tool",    "when",          "metric",  "title",
 					    "unit",    SUBJECT_COLUMNS, "median",  "low",
 					    "high",    "interval",      "samples", "expected",
-					    "pattern", "fault",         "note",    NULL};
+					    "pattern", "fault",         "path",    "note",
+					    NULL};
 	struct csv c = {out, false};
 
 	csv_head(&c, names);

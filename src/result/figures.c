@@ -68,6 +68,7 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 		.nic = "",
 		.peer = "",
 		.memory = "",
+		.path = "",
 	};
 	return row;
 }
@@ -117,7 +118,7 @@ bool figure_measured(const struct figure *row)
 static bool same_way(const struct figure *a, const struct figure *b)
 {
 	return strcmp(a->nic, b->nic) == 0 && strcmp(a->peer, b->peer) == 0 &&
-	       strcmp(a->memory, b->memory) == 0 && a->queues == b->queues;
+	       strcmp(a->memory, b->memory) == 0 && a->queues == b->queues && a->depth == b->depth;
 }
 
 static bool same_measurement(const struct figure *a, const struct figure *b)
@@ -169,6 +170,7 @@ int figure_order(const struct figure *x, const struct figure *y)
 	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
 	r = r ? r : compare_ints(x->queues, y->queues);
+	r = r ? r : compare_ints(x->depth, y->depth);
 	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
@@ -353,6 +355,7 @@ static struct figure adopted(struct figures *f, const struct figures *of, const 
 	own.nic = arena_strdup(f->arena, row->nic);
 	own.peer = arena_strdup(f->arena, row->peer);
 	own.memory = arena_strdup(f->arena, row->memory);
+	own.path = arena_strdup(f->arena, row->path);
 	own.when = arena_strdup(f->arena, *row->when ? row->when : of->when);
 	return own;
 }

@@ -41,8 +41,11 @@ struct figure {
 	const char *peer;   /* between two hosts: the other NIC, "gpu02:mlx5_0"; "": one host */
 	const char *memory; /* how it accessed the target's: "dma-buf", "peer-memory", "host" */
 	unsigned queues;    /* queue pairs at once in each direction; 0: one */
-	const int *among;   /* GPUs that a test of several used */
-	size_t among_n;     /* 0: all GPUs of the result */
+	unsigned depth;     /* messages in flight in each of them; 0: 128 */
+	const char *
+		path; /* class of the path between this host's NIC and its memory, "PIX"; "": unknown */
+	const int *among; /* GPUs that a test of several used */
+	size_t among_n;   /* 0: all GPUs of the result */
 };
 
 /* kind of a pair whose data is right but whose copies are far too slow. */

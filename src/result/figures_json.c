@@ -112,6 +112,9 @@ static json_t *row_to_json(const struct figure *r)
 	set_text(o, "memory", r->memory);
 	if (r->queues)
 		json_object_set_new(o, "queues", json_integer(r->queues));
+	if (r->depth)
+		json_object_set_new(o, "depth", json_integer(r->depth));
+	set_text(o, "path", r->path);
 	if (r->among_n)
 		json_object_set_new(o, "gpus", among_to_json(r));
 	return o;
@@ -325,6 +328,8 @@ static void read_row(struct reader *r)
 	row->peer = text_or(peer, "");
 	row->memory = text_or(memory, "");
 	row->queues = (unsigned)take_integer(r, "queues", 0, UINT_MAX);
+	row->depth = (unsigned)take_integer(r, "depth", 0, UINT_MAX);
+	row->path = text_or(take_text(r, "path"), "");
 	read_among(r, row);
 	row->from = from ? from : figure_place(r->f, row, r->where, r->index);
 	if (figure_contradicts(row)) {

@@ -351,9 +351,11 @@ static void add_runs(struct rdma_session *s, struct rdma_pair *p)
 		     (way == REGION_HOST) == (p->gpu < 0) && (s->ways >> way & 1) && k < s->size_n;
 		     k++) {
 			p->runs = xrealloc(p->runs, p->run_n + 1, sizeof(*p->runs));
-			p->runs[p->run_n++] = (struct rdma_run){.way = (enum region_way)way,
-								.size = s->sizes[k],
-								.queues = rdma_many_queues(s)};
+			p->runs[p->run_n++] =
+				(struct rdma_run){.way = (enum region_way)way,
+						  .size = s->sizes[k],
+						  .queues = rdma_many_queues(s),
+						  .depth = rdma_other_depth((unsigned)s->o->depth)};
 		}
 }
 

@@ -27,7 +27,6 @@
 #define SMALL_WINDOW (4ull << 20)     /* of simulated devices */
 #define LEAST_WINDOW (1ull << 20)
 #define MOVE_S       4
-#define DEPTH        128
 #define SAMPLE_US    20000
 
 /* ---- what is done with a pair ---- */
@@ -149,7 +148,7 @@ static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t
 		.verify = !s->o->no_verify,
 		.depth = reach         ? REACH_PLACES
 			 : s->o->depth ? (unsigned)s->o->depth
-				       : DEPTH,
+				       : RDMA_DEPTH,
 		.queues = reach || !s->o->queues ? 1 : (unsigned)s->o->queues,
 		.stopping = s->stopping,
 		.sample_us = sample < SAMPLE_US ? sample : SAMPLE_US,
@@ -911,6 +910,7 @@ static void measure(struct client *c)
 	double start = clock_s();
 
 	h->queues = rdma_many_queues(h->s);
+	h->depth = rdma_other_depth((unsigned)h->s->o->depth);
 	rdma_log_open(&h->s->log);
 	hosts_pair_up(h);
 	hosts_keep(h);

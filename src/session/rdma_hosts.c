@@ -30,7 +30,7 @@ void hosts_reset(struct rdma_hosts *h)
 	free(h->pairs);
 	h->far = NULL;
 	h->pairs = NULL;
-	h->far_n = h->reach_rounds = h->kind_n = h->queues = 0;
+	h->far_n = h->reach_rounds = h->kind_n = h->queues = h->depth = 0;
 	rounds_done(&h->rounds);
 	h->rounds = (struct rounds){0};
 	figures_free(h->figures);
@@ -268,6 +268,9 @@ static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p,
 	row->nic = arena_strdup(h->figures->arena, own);
 	row->peer = arena_printf(h->figures->arena, "%s:%s", h->peer_name, far);
 	row->memory = region_way_word(way);
+	row->path = way != REGION_HOST && rdma_nearest_gpu(h->s, p->own)
+			    ? arena_strdup(h->figures->arena, rdma_nearest_gpu(h->s, p->own)->class)
+			    : "";
 	return row;
 }
 
@@ -301,6 +304,7 @@ static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size
 	row = add(h, p, way, rdma_metric(m), c->value.median);
 	row->bytes = rdma_bytes(h->kinds[kind].size, m);
 	row->queues = rdma_is_latency(m) ? 0 : h->queues;
+	row->depth = rdma_is_latency(m) ? 0 : h->depth;
 	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
 	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
 	row->samples = (unsigned)c->value.n;

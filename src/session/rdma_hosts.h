@@ -62,6 +62,7 @@ struct rdma_hosts {
 	struct hosts_kind kinds[HOSTS_KINDS];
 	size_t kind_n;
 	unsigned queues;             /* queue pairs of a rate in each direction; 0: one */
+	unsigned depth;              /* messages in flight in each; 0: 128 */
 	struct rdma_worker *workers; /* one an own port */
 	size_t reach_rounds;
 	struct rounds rounds; /* of the rails */

@@ -155,6 +155,7 @@ static int start_open(struct listen *l, size_t port, const struct peer_message *
 	};
 	s->way = way;
 	l->h->queues = o.job.load.queues > 1 ? o.job.load.queues : 0;
+	l->h->depth = rdma_other_depth(o.job.load.depth);
 	memcpy(o.job.device, p->device, sizeof(o.job.device));
 	hosts_take_way(l->h, port, way, &o.job);
 	l->busy_s = 2 * (double)m->v[PEER_K_TIME] + (double)(bytes * places) / SLOWEST;

@@ -27,7 +27,6 @@
 #define NO_CLIENT_S 3600.0
 #define OWNER_US    5000000
 #define LIMIT_US    3000000 /* without a completion */
-#define DEPTH       128
 #define SAMPLE_US   20000
 #define TRIPS       1000 /* perftest's -n */
 #define TRIP_BYTES  2    /* perftest's -s of latencies */
@@ -132,7 +131,7 @@ static struct rdma_load load_of(const struct rdma_perftest *p)
 	bool latency = rdma_is_latency(p->measure);
 	double sample = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
 	uint64_t bytes = s->o->size || !latency ? s->sizes[0].of_rates : TRIP_BYTES;
-	int most = p->serves && !latency ? 1 : DEPTH;
+	int most = p->serves && !latency ? 1 : RDMA_DEPTH;
 
 	return (struct rdma_load){
 		/* A client before 6.28 does not say how large its messages are. */
@@ -527,6 +526,7 @@ static void keep(struct rdma_perftest *p)
 	row->peer = arena_printf(p->figures->arena, "%s:perftest-%s", p->address, p->release);
 	row->memory = region_way_word(REGION_HOST);
 	row->bytes = rdma_is_latency(p->measure) ? p->job.load.latency_bytes : p->job.load.bytes;
+	row->depth = rdma_is_latency(p->measure) ? 0 : rdma_other_depth(p->job.load.depth);
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;
 	row->samples = (unsigned)v->n;

@@ -18,7 +18,6 @@
 #define GPU_WINDOW   (256ull << 20) /* more than any GPU's cache holds */
 #define HOST_WINDOW  (64ull << 20)
 #define SMALL_WINDOW (4ull << 20) /* of simulated devices */
-#define DEPTH        128          /* perftest's */
 #define SAMPLE_US    20000
 #define LIMIT_US     5000000 /* without a completion; retries of the NIC end sooner */
 #define GPU_LIMIT_US 7000000 /* less than PULSE_QUIET_S, so that it is named */
@@ -234,7 +233,7 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 		.load = {.bytes = r->size.of_rates,
 			 .latency_bytes = r->size.of_latencies,
 			 .verify = !s->o->no_verify,
-			 .depth = s->o->depth ? (unsigned)s->o->depth : DEPTH,
+			 .depth = s->o->depth ? (unsigned)s->o->depth : RDMA_DEPTH,
 			 .queues = s->o->queues ? (unsigned)s->o->queues : 1,
 			 .stopping = s->stopping,
 			 .sample_us = SAMPLE_US,

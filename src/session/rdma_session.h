@@ -17,6 +17,7 @@ struct rdma_request {
 };
 
 #define RDMA_SIZES 24
+#define RDMA_DEPTH 128 /* perftest's; figures of others say so */
 
 struct rdma_session {
 	const struct rdma_request *o;

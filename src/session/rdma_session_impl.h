@@ -42,5 +42,11 @@ static inline unsigned rdma_many_queues(const struct rdma_session *s)
 	return s->o->queues > 1 ? (unsigned)s->o->queues : 0;
 }
 
+/* Messages in flight of a figure: 0, where it is the usual number. */
+static inline unsigned rdma_other_depth(unsigned depth)
+{
+	return depth == RDMA_DEPTH ? 0 : depth;
+}
+
 /* The endpoint of a port's NIC in the topology; PATHS_NOWHERE: none. */
 size_t rdma_endpoint(const struct rdma_session *s, size_t port);

@@ -27,7 +27,7 @@ int end_open_gpu(struct end *e, const struct device_request *gpu, struct rdma_fa
 int end_open_memory(const struct nic *n, struct end *e, uint64_t bytes, enum region_way way,
 		    bool relaxed, uint64_t owner_limit_us, struct rdma_failure *f);
 void end_close_memory(const struct nic *n, struct end *e);
-/* The same memory, registered anew. */
+/* The same memory, registered again. */
 int end_register(const struct nic *n, struct end *e, enum region_way way, bool relaxed,
 		 struct rdma_failure *f);
 void end_close_queues(const struct nic *n, struct end *e);

@@ -298,7 +298,7 @@ static void take_failure(const struct peer_message *m, struct rdma_failure *f)
 	snprintf(f->text, sizeof(f->text), "%s", m->text);
 }
 
-/* Figures of this world: whoever sends others is no onehop, and they would go into this host's report. */
+/* Figures of this world: only a stranger sends others, and they would go into this host's report. */
 static bool is_plausible(const struct peer_message *m)
 {
 	bool latency = rdma_is_latency((enum rdma_measure)m->v[PEER_K_MEASURE]);

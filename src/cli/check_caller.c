@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "base/waits.h"
 #include "cli/command.h"
 #include "report/report_caller.h"
@@ -165,6 +166,11 @@ int check_for_caller(const struct caller_options *o, const struct check_choice *
 
 	if (o->textfile && !c->metrics)
 		return fail(EXIT_REFUSED, "--textfile needs --for prometheus");
+	if (o->textfile && !text_ends_with(o->textfile, ".prom"))
+		return fail(
+			EXIT_REFUSED,
+			"--textfile: node_exporter reads only files whose names end in .prom, not '%s'",
+			o->textfile);
 	late = xcalloc(1, sizeof(*late));
 	*late = (struct deadline){.caller = c,
 				  .seconds = o->deadline_s,

@@ -17,6 +17,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ struct watch {
 	const struct common_options *common;
 	const struct check_choice *choice;
 	json_t *last; /* what check --json said last */
+	char *error;  /* why it could not be read at the last look; NULL: it could */
 };
 
 /* What check --json prints now; NULL with a sentence. */
@@ -134,14 +136,32 @@ static int print_verdict(const struct watch *w, json_t *now)
 	return print_line(json_string_value(json_object_get(verdict, "sentence")));
 }
 
+/* NULL: it can be read again. Once, however many looks it lasts. */
+static int print_error(struct watch *w, const char *error)
+{
+	AUTO_FREE char *line = xprintf("cannot be read: %s", error);
+
+	if (error ? w->error && strcmp(error, w->error) == 0 : !w->error)
+		return 0;
+	free(w->error);
+	w->error = error ? xstrdup(error) : NULL;
+	if (w->common->json)
+		return print_object(json_pack("{s:s?}", "error", error));
+	return print_line(error ? line : "can be read again");
+}
+
 static int look_again(struct watch *w)
 {
 	json_t *now = look(w);
 	int r;
 
+	if (!now && !w->last)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg()), NOTHING_READ;
 	if (!now)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg()), w->last ? 0 : NOTHING_READ;
-	r = w->last ? print_changes(w, now) : print_verdict(w, now);
+		return print_error(w, err_msg());
+	r = print_error(w, NULL);
+	if (r == 0)
+		r = w->last ? print_changes(w, now) : print_verdict(w, now);
 	if (r == 0 && w->last)
 		r = print_log(w, now);
 	json_decref(w->last);
@@ -170,6 +190,7 @@ int check_watch(int seconds, const struct common_options *common, const struct c
 		r = look_again(&w);
 	while (r == 0 && wait_for(stop, seconds));
 	json_decref(w.last);
+	free(w.error);
 	/* Who reads it may go away: `onehop check --watch | head`. */
 	if (r == 0 || r == -EPIPE)
 		return EXIT_OK;

@@ -124,7 +124,8 @@ static int join(struct bench *b)
 		.address = elsewhere ? ranks->address : NULL,
 		.rank = ranks->rank,
 		.n = ranks->size,
-		.limit_us = b->order.limit_us,
+		/* So that it says which rank is missing before it is killed. */
+		.limit_us = b->order.limit_us - b->order.limit_us / 8,
 	};
 
 	b->processes = ranks->size;

@@ -130,23 +130,27 @@ struct comm *comms_remove(const struct ncclComm *handle)
 	return c;
 }
 
-void comms_add(struct ncclComm *handle, const struct comms_key *key, struct engine *engine)
+struct comm *comms_new(struct ncclComm *handle, const struct comms_key *key)
 {
-	struct comm *c = calloc(1, sizeof(*c)), **at;
+	struct comm *c = calloc(1, sizeof(*c));
 
-	comms_put(comms_remove(handle));
-	if (!c) {
-		engine_close(engine);
-		return;
-	}
+	if (!c)
+		return NULL;
 	c->handle = handle;
 	c->key = *key;
-	c->engine = engine;
 	atomic_init(&c->refs, 1);
-	if (engine)
+	return c;
+}
+
+void comms_add(struct comm *c)
+{
+	struct comm **at;
+
+	comms_put(comms_remove(c->handle));
+	if (c->engine)
 		atomic_fetch_add(&comms_engines, 1);
 	pthread_mutex_lock(&lock);
-	at = bucket_of(handle);
+	at = bucket_of(c->handle);
 	c->next = *at;
 	*at = c;
 	pthread_mutex_unlock(&lock);

@@ -28,8 +28,10 @@ struct comm {
 /* Of bytes that all ranks know alike. */
 struct comms_key comms_key(const struct comms_key *parent, const void *bytes, size_t n);
 
-/* Adds a handle, in place of one with the same address. Takes over the engine. */
-void comms_add(struct ncclComm *handle, const struct comms_key *key, struct engine *engine);
+/* NULL: no memory. With the table's reference. */
+struct comm *comms_new(struct ncclComm *handle, const struct comms_key *key);
+/* Adds it, in place of one with the same handle. Cannot fail: other ranks may rely on its engine. */
+void comms_add(struct comm *c);
 /* NULL: not known. Else to be given back. */
 struct comm *comms_get(const struct ncclComm *handle);
 void comms_put(struct comm *c);

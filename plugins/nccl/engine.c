@@ -20,55 +20,54 @@
 #include <time.h>
 
 /* NCCL has just let all ranks out of the call that made the communicator. */
-#define MEET_US   10000000u
-#define OPEN_MS   60000u
-#define ANSWER_US 180000000u
+#define MEET_US 10000000u
+/* Without a rank that fails between two steps; what waits for it on a GPU gives up then too. */
+#define OPEN_US   20000000u
+#define ANSWER_US 90000000u
 /* NCCL waits for a rank until it is aborted, and so do we. */
 #define FOREVER_US 4000000000000u
 #define TRIAL      3000u /* elements */
 
 /* ---- meeting ---- */
 
-/* Everybody's bytes, from ranks that have a shim with the same wishes. */
-static int gather(const struct engine_request *q, const char *suffix, uint64_t limit_us,
-		  const void *mine, size_t size, void *all)
+/* Ranks that have a shim with the same wishes stay connected until all are ready: who gives up is missed at once. */
+static int meet(const struct engine_request *q, struct rendezvous **ret)
 {
-	char key[RENDEZVOUS_KEY_MAX + 1];
-	const struct rendezvous_request r = {.key = key,
+	const struct rendezvous_request r = {.key = q->key,
 					     .rank = q->rank,
 					     .n = q->n,
-					     .limit_us = limit_us};
-	struct rendezvous *meeting;
-	int e;
+					     .limit_us = engine_meet_us(MEET_US),
+					     .later_us = ANSWER_US};
+	int e = rendezvous_join(&r, ret);
 
-	snprintf(key, sizeof(key), "%s-%s", q->key, suffix);
-	e = rendezvous_join(&r, &meeting);
-	if (e < 0)
-		return e;
-	e = rendezvous_gather(meeting, mine, size, all);
-	rendezvous_leave(meeting);
+	if (e == -ETIMEDOUT)
+		return err_set(
+			ETIMEDOUT,
+			"%s within %g s. Do all ranks have the shim, and the same ONEHOP_SHIM?",
+			err_msg(), (double)r.limit_us / 1e6);
 	return e;
 }
 
 static int all_gather(void *context, const void *mine, size_t size, void *all)
 {
-	return gather(context, "open", engine_meet_us(MEET_US), mine, size, all);
+	return rendezvous_gather(context, mine, size, all);
 }
 
-/* Whether all ranks are ready. The sentence is this rank's reason, or names a rank. */
-static bool all_agree(const struct engine_request *q, int result)
+/* How far all ranks have come. The sentence is this rank's reason, or names a rank. */
+static int agree(struct rendezvous *meeting, const struct engine_request *q, int result)
 {
 	int32_t mine = result, all[ONEHOP_RANKS_MAX] = {0};
-	int r = gather(q, "ready", ANSWER_US, &mine, sizeof(mine), all);
+	char reason[512];
+	int r;
 
-	if (result < 0 || r < 0)
-		return false;
-	for (int i = 0; i < q->n; i++)
-		if (all[i] < 0) {
-			err_set(-all[i], "rank %d cannot", i);
-			return false;
-		}
-	return true;
+	snprintf(reason, sizeof(reason), "%s", result < 0 ? err_msg() : "");
+	r = rendezvous_gather(meeting, &mine, sizeof(mine), all);
+	if (result < 0)
+		return err_set(-result, "%s", reason);
+	for (int i = 0; r == 0 && i < q->n; i++)
+		if (all[i] < 0)
+			r = err_set(-all[i], "rank %d cannot", i);
+	return r;
 }
 
 /* ---- opening ---- */
@@ -112,10 +111,11 @@ static bool may_mix_graphs(void)
 	return !value || strtol(value, NULL, 0) != 0;
 }
 
-static int open_comm(struct engine *e, const struct engine_request *q)
+static int open_comm(struct engine *e, const struct engine_request *q, struct rendezvous *meeting)
 {
-	const struct onehop_exchange exchange = {all_gather, (void *)q};
-	const struct onehop_options options = {.limit_ms = OPEN_MS,
+	const struct onehop_exchange exchange = {all_gather, meeting};
+	const struct onehop_options options = {.limit_ms =
+						       (unsigned)(engine_meet_us(OPEN_US) / 1000),
 					       .no_p2p = may_not_use_p2p(),
 					       .tune_file = tune_file(),
 					       .simulated = engine_simulated()};
@@ -143,14 +143,13 @@ static int check_device(const struct engine *e)
 }
 
 /* Every rank adds a different number at each place. */
-static int try_out(struct engine *e)
+static int try_out(struct engine *e, int *data)
 {
-	int *data = NULL, r = onehop_alloc(e->comm, TRIAL * sizeof(*data), (void **)&data);
+	int r;
 
-	for (int i = 0; r == 0 && i < (int)TRIAL; i++)
+	for (int i = 0; i < (int)TRIAL; i++)
 		data[i] = (e->rank + 1) * (i + 1);
-	if (r == 0)
-		r = onehop_all_reduce(e->comm, data, data, TRIAL, ONEHOP_INT32, ONEHOP_SUM, NULL);
+	r = onehop_all_reduce(e->comm, data, data, TRIAL, ONEHOP_INT32, ONEHOP_SUM, NULL);
 	if (r == 0)
 		r = onehop_wait(e->comm, NULL);
 	for (int i = 0; r == 0 && i < (int)TRIAL; i++)
@@ -186,27 +185,37 @@ static struct engine *engine_new(const struct engine_request *q)
 	return e;
 }
 
-/* Every rank comes to both meetings, whatever happens to it before. */
-static struct engine *open_engine(const struct engine_request *q)
+/* No rank waits for another one's trial before all have said that they take part. */
+static int start(struct engine *e, const struct engine_request *q, struct rendezvous *meeting)
 {
-	struct engine *e = engine_new(q);
-	int r;
+	int *data = NULL, r = open_comm(e, q, meeting);
 
-	if (!e)
-		return NULL; /* the others do not meet it */
-	r = open_comm(e, q);
 	if (!e->comm)
-		goto none; /* on every rank */
+		return r; /* on every rank */
 	if (r == 0)
 		r = check_device(e);
 	if (r == 0)
-		r = try_out(e);
-	if (!all_agree(q, r))
-		goto none;
-	e->comm->options.limit_us = FOREVER_US;
-	say_opened(e);
-	return e;
-none:
+		r = onehop_alloc(e->comm, TRIAL * sizeof(*data), (void **)&data);
+	r = agree(meeting, q, r);
+	if (r == 0)
+		r = agree(meeting, q, try_out(e, data));
+	return r;
+}
+
+static struct engine *open_engine(const struct engine_request *q)
+{
+	struct engine *e = engine_new(q);
+	struct rendezvous *meeting = NULL;
+	int r = e ? meet(q, &meeting) : err_set(ENOMEM, "no memory for a communicator");
+
+	if (r == 0)
+		r = start(e, q, meeting);
+	rendezvous_leave(meeting);
+	if (r == 0) {
+		e->comm->options.limit_us = FOREVER_US;
+		say_opened(e);
+		return e;
+	}
 	say(SAY_INFO, "comm %p rank %d nranks %d: everything is left to NCCL: %s", q->handle,
 	    q->rank, q->n, err_msg());
 	engine_close(e);

@@ -141,12 +141,14 @@ static bool describe(struct raising *r)
 static void *raise_one(void *argument)
 {
 	struct raising *r = argument;
-	struct engine *e = NULL;
+	struct comm *c = comms_new(r->handle, &r->key);
 
 	shim_inside = true;
+	if (!c)
+		return NULL; /* the others do not meet it */
 	if (describe(r) && r->request.n > 1)
-		e = engine_open(&r->request);
-	comms_add(r->handle, &r->key, e);
+		c->engine = engine_open(&r->request);
+	comms_add(c);
 	return NULL;
 }
 

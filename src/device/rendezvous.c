@@ -81,7 +81,7 @@ static struct rendezvous *rendezvous_new(const struct rendezvous_request *q)
 	r->rank = q->rank;
 	r->n = q->n;
 	r->one_host = !q->address;
-	r->limit_us = q->limit_us;
+	r->limit_us = q->later_us ? q->later_us : q->limit_us;
 	r->sockets = sockets;
 	for (int i = 0; i < q->n; i++)
 		sockets[i] = -1;

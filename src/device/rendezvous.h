@@ -24,6 +24,7 @@ struct rendezvous_request {
 	const char *address;
 	int rank, n;
 	uint64_t limit_us; /* for this and for every later call of its own */
+	uint64_t later_us; /* another limit for later calls; 0: the same */
 };
 
 struct rendezvous;

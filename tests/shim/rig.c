@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define LIMIT_US 60000000u
 #define GUARD    ((size_t)64) /* bytes around memory, which nobody may write */
@@ -376,7 +377,7 @@ struct start {
 	pthread_t thread;
 };
 
-bool rig_little_memory;
+struct rig_trouble rig_trouble;
 
 #define LITTLE (96ul << 20) /* less than a simulated device maps */
 
@@ -391,17 +392,59 @@ static void leave_little_memory(void)
 		fclose(f);
 }
 
+/* Descriptors are the lowest that are free. */
+static void leave_descriptors(unsigned n)
+{
+	const int next = dup(0);
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)next + n;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	close(next);
+}
+
+static _Atomic(unsigned) allocations; /* until one fails */
+
+/* The linker puts these in front of the C library's, for this program and the shim in it. */
+static bool refused(void)
+{
+	return atomic_load(&allocations) && atomic_fetch_sub(&allocations, 1) == 1;
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return refused() ? NULL : __real_malloc(size);
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return refused() ? NULL : __real_calloc(n, size);
+}
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size)
+{
+	return refused() ? NULL : __real_realloc(old, size);
+}
+
 static int make_comm(struct rank *r, enum rig_way way)
 {
 	struct nccl_config config = {sizeof(config), NCCL_CONFIG_MAGIC, 22809, 0};
+	int status;
 
-	if (rig_little_memory)
-		leave_little_memory();
 	if (way == RIG_LAST_WITHOUT && r->me == r->n - 1)
 		return real_CommInitRank()(&r->comm, r->n, r->rig->id, r->me);
 	if (way == RIG_NOT_BLOCKING)
 		return ncclCommInitRankConfig(&r->comm, r->n, r->rig->id, r->me, &config);
-	return ncclCommInitRank(&r->comm, r->n, r->rig->id, r->me);
+	status = ncclCommInitRank(&r->comm, r->n, r->rig->id, r->me);
+	atomic_store(&allocations, 0);
+	return status;
 }
 
 static void *run_rank(void *argument)
@@ -430,7 +473,17 @@ void rig_run_all(struct rig *g, void (*what)(struct rank *r), enum rig_way way)
 		pthread_join(starts[i].thread, NULL);
 }
 
-int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r), bool taken)
+static void make_trouble(void)
+{
+	atomic_store(&allocations, rig_trouble.allocation);
+	if (rig_trouble.little_memory)
+		leave_little_memory();
+	if (rig_trouble.descriptors)
+		leave_descriptors(rig_trouble.descriptors);
+}
+
+int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r),
+		enum rig_taken taken)
 {
 	struct rig *g = calloc(1, sizeof(*g));
 	struct start s = {&g->ranks[0], what, RIG_SHIM};
@@ -440,8 +493,10 @@ int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct ran
 	g->id = *id;
 	open_rank(g, &g->ranks[0], me, n);
 	newest = g;
+	make_trouble();
 	run_rank(&s);
-	right = !rig_failed(g) && rig_reached() == (taken ? 0 : rig_calls(g));
+	right = !rig_failed(g) && ((taken != RIG_NONE && rig_reached() == 0) ||
+				   (taken != RIG_ALL && rig_reached() == rig_calls(g)));
 	fflush(stdout);
 	return !right;
 }

@@ -54,13 +54,21 @@ enum rig_way {
 	RIG_NOT_BLOCKING,
 };
 
-/* The next process has hardly any memory left when it makes its communicator. */
-extern bool rig_little_memory;
+/* What goes wrong in this process while it makes its communicator. */
+struct rig_trouble {
+	bool little_memory;   /* hardly any is left */
+	unsigned allocation;  /* this one fails, from 1; 0: none */
+	unsigned descriptors; /* so many can still be opened; 0: no limit */
+};
+extern struct rig_trouble rig_trouble;
+
+enum rig_taken { RIG_NONE, RIG_ALL, RIG_ALL_OR_NONE };
 
 /* All ranks make a communicator and run `what`, each in its thread; what is left of the communicator is destroyed. */
 void rig_run_all(struct rig *g, void (*what)(struct rank *r), enum rig_way way);
-/* One rank, in a process of its own; its exit status. taken: all calls must have been taken over, else none. */
-int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r), bool taken);
+/* One rank, in a process of its own; its exit status. */
+int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r),
+		enum rig_taken taken);
 
 /* Another communicator for the rank. */
 void rig_set(struct rank *r, struct ncclComm *comm);

@@ -261,32 +261,111 @@ static void in_threads(int n, void (*what)(struct rank *r), bool taken, const ch
 	rig_free(g);
 }
 
-/* Ranks are processes; `off`: of the last one the shim is off. */
-static void in_processes(bool off)
+/* What each of two processes does before it makes its communicator. */
+struct pair {
+	void (*before)(int rank, unsigned step);
+	void (*what)(struct rank *r);
+	unsigned step;
+	enum rig_taken taken;
+};
+
+#define PAIR_S 20
+
+/* Both end in time, and all calls were right. */
+static bool run_pair(const struct pair *p)
 {
+	const struct timespec pause = {.tv_nsec = 5000000};
 	struct nccl_id id;
 	pid_t pids[2];
-	int right = 0, status;
+	int right = 0, ended = 0, status;
 
-	if (SANITIZED) {
-		printf("ok %u # SKIP a sanitizer's own memory is not limited with the rest\n",
-		       ++number);
-		return;
-	}
 	ncclGetUniqueId(&id);
 	fflush(stdout);
 	for (int i = 0; i < 2; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
-			if (off && i == 1)
-				setenv("ONEHOP_SHIM", "off", 1);
-			_exit(rig_process(&id, i, 2, all_operations, !off));
+			p->before(i, p->step);
+			_exit(rig_process(&id, i, 2, p->what, p->taken));
 		}
 	}
-	for (int i = 0; i < 2; i++)
-		right += waitpid(pids[i], &status, 0) == pids[i] && status == 0;
-	check(right == 2, off ? "one of two processes has the shim turned off: all reached NCCL"
-			      : "two processes: all were taken over");
+	for (int i = 0; ended < 2 && i < PAIR_S * 200; i++) {
+		while (waitpid(-1, &status, WNOHANG) > 0) {
+			ended++;
+			right += status == 0;
+		}
+		nanosleep(&pause, NULL);
+	}
+	for (int k = 0; ended < 2 && k < 2; k++)
+		kill(pids[k], SIGKILL);
+	while (wait(&status) > 0)
+		;
+	return right == 2;
+}
+
+static void nothing(int rank, unsigned step)
+{
+	(void)rank;
+	(void)step;
+}
+
+static void turn_off(int rank, unsigned step)
+{
+	(void)step;
+	if (rank == 1)
+		setenv("ONEHOP_SHIM", "off", 1);
+}
+
+static void use_up_memory(int rank, unsigned step)
+{
+	(void)step;
+	rig_trouble.little_memory = rank == 1;
+}
+
+static void forbid(int rank, unsigned step)
+{
+	(void)step;
+	if (rank == 1) {
+		setenv("NCCL_P2P_DISABLE", "1", 1);
+		setenv("NCCL_SHM_DISABLE", "1", 1);
+	}
+}
+
+static void refuse_memory(int rank, unsigned step)
+{
+	if (rank == (int)(step & 1))
+		rig_trouble.allocation = 1 + step / 2;
+}
+
+static void refuse_descriptors(int rank, unsigned step)
+{
+	if (rank == (int)(step & 1))
+		rig_trouble.descriptors = 3 + step / 2;
+}
+
+static void in_processes(void (*before)(int rank, unsigned step), enum rig_taken taken,
+			 const char *what)
+{
+	if (SANITIZED)
+		printf("ok %u # SKIP a sanitizer's own memory is not limited with the rest\n",
+		       ++number);
+	else
+		check(run_pair(&(struct pair){before, all_operations, 0, taken}), what);
+}
+
+/* Each step of a start fails on one rank: all take over, or none does, and nobody waits for ever. */
+static void each_step(void (*before)(int rank, unsigned step), unsigned n, const char *what)
+{
+	unsigned right = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const bool one =
+			run_pair(&(struct pair){before, what_is_faster, i, RIG_ALL_OR_NONE});
+
+		if (!one)
+			printf("# step %u\n", i);
+		right += one;
+	}
+	check(right == n, what);
 }
 
 static void case_all(void)
@@ -342,30 +421,29 @@ static void case_host(void)
 	unsetenv("NCCL_SHM_DISABLE");
 }
 
-/* One of two processes has no memory left for a communicator of libonehop's. */
+static void case_start(void)
+{
+	in_processes(forbid, RIG_NONE,
+		     "one of two processes may not use any memory of others: all reached NCCL");
+	each_step(refuse_memory, 84, "any allocation of a start fails on one rank");
+	each_step(refuse_descriptors, 16, "any descriptor of a start fails on one rank");
+}
+
+static void case_processes(void)
+{
+	in_processes(nothing, RIG_ALL, "two processes: all were taken over");
+}
+
+static void case_process_off(void)
+{
+	in_processes(turn_off, RIG_NONE,
+		     "one of two processes has the shim turned off: all reached NCCL");
+}
+
 static void case_memory(void)
 {
-	struct nccl_id id;
-	pid_t pids[2];
-	int right = 0, status;
-
-	ncclGetUniqueId(&id);
-	fflush(stdout);
-	for (int i = 0; i < 2; i++) {
-		pids[i] = fork();
-		if (pids[i] == 0) {
-			rig_little_memory = i == 1;
-			_exit(rig_process(&id, i, 2, all_operations, false));
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		if (wait(&status) > 0 && status == 0)
-			right++;
-		else
-			for (int k = 0; k < 2; k++) /* the other would wait for ever */
-				kill(pids[k], SIGKILL);
-	}
-	check(right == 2, "one of two processes has no memory: all reached NCCL");
+	in_processes(use_up_memory, RIG_NONE,
+		     "one of two processes has no memory: all reached NCCL");
 }
 
 static void case_without(void)
@@ -386,17 +464,20 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"all", case_all},      {"thread", case_thread},   {"off", case_off},
-		     {"table", case_table},  {"without", case_without}, {"host", case_host},
-		     {"memory", case_memory}};
+	} cases[] = {{"all", case_all},
+		     {"thread", case_thread},
+		     {"off", case_off},
+		     {"table", case_table},
+		     {"without", case_without},
+		     {"host", case_host},
+		     {"memory", case_memory},
+		     {"start", case_start},
+		     {"processes", case_processes},
+		     {"process_off", case_process_off}};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
 		if (strcmp(argv[1], cases[i].name) == 0)
 			cases[i].run();
-	if (argc == 2 && strcmp(argv[1], "processes") == 0)
-		in_processes(false);
-	if (argc == 2 && strcmp(argv[1], "process_off") == 0)
-		in_processes(true);
 	if (argc == 4 && strcmp(argv[1], "random") == 0)
 		check(rig_random((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3])), "random calls");
 	printf("1..%u\n", number);

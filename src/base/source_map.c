@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/source.h"
 #include "base/source_impl.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -24,14 +25,9 @@ struct map {
 /* A path's origin is kept like an answer to a question of its own. */
 enum { ASKED_ORIGIN = SOURCE_LIST + 1 };
 
-/* FNV-1a over the path and the question. */
 static uint64_t hash_of(const char *path, enum source_kind asked)
 {
-	uint64_t h = 0xcbf29ce484222325u + (uint64_t)asked;
-
-	for (; *path; path++)
-		h = (h ^ (unsigned char)*path) * 0x100000001b3u;
-	return h;
+	return text_hash(TEXT_HASH_START + (uint64_t)asked, path, strlen(path));
 }
 
 static struct slot *find_slot(const struct map *m, const char *path, enum source_kind asked)

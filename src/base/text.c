@@ -270,3 +270,12 @@ const char *nearest_name(const char *word, const char *const *names, size_t n)
 	}
 	return nearest;
 }
+
+uint64_t text_hash(uint64_t before, const void *bytes, size_t n)
+{
+	const unsigned char *s = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		before = (before ^ s[i]) * UINT64_C(0x100000001b3);
+	return before;
+}

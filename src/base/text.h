@@ -52,5 +52,9 @@ bool text_after(const char *text, const char *prefix, const char **ret, size_t *
 #define BYTES_TEXT_SIZE 32
 const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);
 
+/* FNV-1a of n bytes, going on from that of what was before them; TEXT_HASH_START: nothing was. */
+#define TEXT_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t text_hash(uint64_t before, const void *bytes, size_t n);
+
 /* The name among n (NULL: no row) that `word` most likely meant, NULL when none is near. */
 const char *nearest_name(const char *word, const char *const *names, size_t n);

@@ -89,9 +89,6 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	/* libarchive calls the only member of a compressed file "data". */
 	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
 						     : xstrdup(p->path);
-	if (r == 0 && !pasted_fits(x))
-		r = err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
-			    INGEST_MAX_LOG >> 20);
 	/* A damaged recording is not a collection of texts: what it lacks would count as absent. */
 	if (r == 0 && text_starts_with(strbuf_str(&x->head), "onehop recording "))
 		r = err_set(EINVAL, "%s: is part of a recording", name);

@@ -31,6 +31,8 @@ void claims_free(struct claims *c)
 {
 	if (!c)
 		return;
+	for (size_t i = 0; i < c->line_file_n; i++)
+		strbuf_done(&c->line_files[i].text);
 	source_free(c->map);
 	arena_free(c->arena);
 	free(c);
@@ -191,7 +193,6 @@ static struct line_file *line_file(struct claims *c, const char *path)
 void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
 {
 	struct line_file *f = line_file(c, PATH(c, path));
-	struct claimed_line *l;
 
 	if (f->n >= CLAIMS_MAX_LINES) {
 		c->too_many = true;
@@ -199,8 +200,10 @@ void claim_line(struct claims *c, struct claim_at at, const char *line, const ch
 	}
 	if (!*line)
 		return;
-	l = ARENA_PUSH(c->arena, f->lines, f->n);
-	*l = (struct claimed_line){arena_strdup(c->arena, line), place(c, at)};
+	f->at = f->at ? f->at : place(c, at);
+	f->n++;
+	strbuf_puts(&f->text, line);
+	strbuf_putc(&f->text, '\n');
 }
 
 /* ---- functions and GPUs ---- */

@@ -2,6 +2,7 @@
 /* Shared by claims*.c. */
 #pragma once
 
+#include "base/strbuf.h"
 #include "ingest/claims.h"
 
 #include <stdbool.h>
@@ -17,14 +18,10 @@ enum {
 	CLAIMS_MAX_NICS = 256,
 };
 
-struct claimed_line {
-	const char *text, *at;
-};
-
 /* A file whose lines come from all over the texts. */
 struct line_file {
-	const char *path;
-	struct claimed_line *lines;
+	const char *path, *at; /* at: of the first line; NULL: it has none */
+	struct strbuf text;
 	size_t n;
 };
 

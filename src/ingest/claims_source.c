@@ -377,14 +377,12 @@ static void put_functions(struct claims *c)
 static void put_line_files(struct claims *c)
 {
 	for (size_t i = 0; i < c->line_file_n; i++) {
-		const struct line_file *f = &c->line_files[i];
-		AUTO_STRBUF struct strbuf text = {0};
+		struct line_file *f = &c->line_files[i];
 
-		for (size_t k = 0; k < f->n; k++)
-			strbuf_printf(&text, "%s\n", f->lines[k].text);
-		source_put_file(c->map, f->path, strbuf_str(&text), text.len);
-		if (f->n)
-			source_put_origin(c->map, f->path, f->lines[0].at);
+		source_put_file(c->map, f->path, strbuf_str(&f->text), f->text.len);
+		if (f->at)
+			source_put_origin(c->map, f->path, f->at);
+		strbuf_done(&f->text);
 	}
 }
 

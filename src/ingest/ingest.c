@@ -49,10 +49,7 @@ static int open_text(const char *path, struct pasted *t)
 	struct pasted_text *x = pasted_begin(t);
 	int r = text_read_pieces(path, INGEST_MAX_TEXT, pasted_feed, x);
 
-	if (r == 0 && !pasted_fits(x))
-		r = err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
-			    INGEST_MAX_LOG >> 20);
-	else if (r == 0 && !pasted_end(t, name, x))
+	if (r == 0 && !pasted_end(t, name, x))
 		r = text_refuse(strbuf_str(&x->head), x->head.len, name,
 				"a recording or a text with outputs that onehop reads");
 	pasted_drop(x);

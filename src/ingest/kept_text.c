@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
+#include "ingest/text_reduce.h"
 #include "recording/recording.h"
 
 #include <errno.h>
@@ -34,6 +35,13 @@ static void put_unused(struct strbuf *out, size_t *n)
 	if (*n)
 		strbuf_printf(out, "* %zu\n", *n);
 	*n = 0;
+}
+
+/* An empty line does not end a part. */
+static void put_repeated(struct strbuf *out, unsigned n)
+{
+	while (n--)
+		strbuf_puts(out, "|\n");
 }
 
 /* "alice@box:~$ nvidia-smi" names a user and a host, which are not needed. */
@@ -92,7 +100,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 	const struct part *p = parts, *end = parts + part_n;
 	struct arena *a = arena_new();
 	size_t unused = 0;
-	unsigned last = 0;
+	unsigned last = 0, before;
 
 	strbuf_printf(out, "= %s\n", name);
 	for (const struct text_line *l = lines; l < lines + line_n; l++) {
@@ -106,11 +114,15 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 		/* One of them may stand for many. */
 		if (!text)
 			unused += l->number - last;
+		before = last;
 		last = l->number;
 		if (!text)
 			continue;
 		put_unused(out, &unused);
-		strbuf_printf(out, "|%s\n", text);
+		if (line_is_repeated(l))
+			put_repeated(out, l->number - before);
+		else
+			strbuf_printf(out, "|%s\n", text);
 	}
 	put_unused(out, &unused);
 	arena_free(a);

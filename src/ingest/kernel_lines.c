@@ -115,6 +115,14 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 	return end;
 }
 
+/* Which lines of a large log are kept is decided before it is one part (text_reduce.c). */
+struct text_unit kernel_lines_unit(const struct text_line *lines, size_t n)
+{
+	(void)lines;
+	(void)n;
+	return (struct text_unit){.n = 1};
+}
+
 /* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP" */
 static void claim_version(const struct part *p, struct claims *c, const struct text_line *l)
 {

@@ -15,20 +15,13 @@
 #include <string.h>
 
 /* What is held of a log as it is. */
-#define MOST_HELD ((size_t)64 << 20)
+#define MOST_HELD ((size_t)8 << 20)
 enum { HEAD = 1 << 16 };
 
 struct log_reader {
 	struct log_text *t;
-	struct arena *arena;
-	struct text_reducer lines;
+	struct text_reducer *lines;
 };
-
-static void cleanup_reader(struct log_reader *r)
-{
-	text_reduce_free(&r->lines);
-	arena_free(r->arena);
-}
 
 static void take_piece(void *to, const char *data, size_t n)
 {
@@ -42,34 +35,30 @@ static void take_piece(void *to, const char *data, size_t n)
 		return;
 	}
 	if (!t->reduced)
-		text_reduce_add(&r->lines, t->text.text, t->text.len);
+		text_reduce_add(r->lines, t->text.text, t->text.len);
 	t->reduced = true;
 	strbuf_done(&t->text);
 	t->text = (struct strbuf){0};
-	if (text_reduce_size(&r->lines) < INGEST_MAX_LOG)
-		text_reduce_add(&r->lines, data, n);
+	text_reduce_add(r->lines, data, n);
 }
 
-/* The lines that are kept. */
-static int rebuild(struct log_reader *r, const char *name)
+/* A log of few lines may yet be a text of many. */
+static bool is_kept(const struct text_line *l)
+{
+	return !line_is_short(l) && strcmp(l->text, "...") != 0;
+}
+
+void log_text_join(struct log_text *t)
 {
 	unsigned number = 1;
 
-	text_reduce_end(&r->lines);
-	if (text_reduce_size(&r->lines) >= INGEST_MAX_LOG ||
-	    (r->lines.n && r->lines.lines[r->lines.n - 1].number > INGEST_MAX_LOG))
-		return err_set(EFBIG, "%s: holds more than %u MiB of what onehop reads", name,
-			       INGEST_MAX_LOG >> 20);
-	for (size_t i = 0; i < r->lines.n; i++) {
-		const struct text_line *l = &r->lines.lines[i];
-
-		if (line_is_short(l) || strcmp(l->text, "...") == 0)
+	for (size_t i = 0; i < t->n; i++) {
+		if (!is_kept(&t->lines[i]))
 			continue;
-		for (; number < l->number; number++)
-			strbuf_putc(&r->t->text, '\n');
-		strbuf_puts(&r->t->text, l->text);
+		for (; number < t->lines[i].number; number++)
+			strbuf_putc(&t->text, '\n');
+		strbuf_puts(&t->text, t->lines[i].text);
 	}
-	return 0;
 }
 
 static int unpack(const char *path, int fd, struct gzip_stream *s, struct log_reader *r)
@@ -104,16 +93,29 @@ static int read_pieces(const char *path, struct log_reader *r)
 
 int log_text_read(const char *path, struct log_text *ret)
 {
-	CLEANUP(cleanup_reader) struct log_reader r = {.t = ret, .arena = arena_new()};
+	struct text_reducer *lines;
+	struct log_reader r = {.t = ret};
 	int e;
 
-	r.lines = text_reducer(r.arena);
+	ret->arena = arena_new();
+	ret->reducer = lines = arena_alloc(ret->arena, 1, sizeof(*lines));
+	*lines = text_reducer(ret->arena);
+	r.lines = lines;
 	e = read_pieces(path, &r);
-	return e == 0 && ret->reduced ? rebuild(&r, text_file_name(path)) : e;
+	if (e < 0 || !ret->reduced)
+		return e;
+	text_reduce_end(lines);
+	ret->lines = lines->lines;
+	ret->n = lines->n;
+	ret->lost = text_reduce_lost(lines);
+	return 0;
 }
 
 void log_text_done(struct log_text *t)
 {
+	if (t->reducer)
+		text_reduce_free(t->reducer);
+	arena_free(t->arena);
 	strbuf_done(&t->text);
 	strbuf_done(&t->head);
 }

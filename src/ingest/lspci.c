@@ -129,6 +129,21 @@ size_t lspci_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
+/* One function. A last one may go on. */
+struct text_unit lspci_unit(const struct text_line *lines, size_t n)
+{
+	const char *address = line_text(&lines[0]);
+	size_t end = 1;
+
+	while (end < n && !is_function(&lines[end], n - end))
+		end++;
+	return (struct text_unit){
+		.n = end,
+		.subject = text_hash(TEXT_HASH_START, address, strcspn(address, " ")),
+		.says = lines_hash(TEXT_HASH_START, lines, end),
+	};
+}
+
 /* ---- one function ---- */
 
 struct function {
@@ -829,29 +844,28 @@ static void decode_function(const struct part *p, struct claims *c, const struct
 
 /* ---- rows of bytes ---- */
 
-/* The rows in the form of a recording's config-space.txt, which is lspci's. */
-static void decode_rows(const struct part *p, struct claims *c)
+/* The rows of a function in the form of a recording's config-space.txt, which is lspci's. */
+static void decode_rows(const struct part *p, struct claims *c, const struct text_line *lines,
+			size_t n)
 {
 	AUTO_STRBUF struct strbuf text = {0};
 	AUTO_FREE struct source_entry *entries = NULL;
 	struct source *map;
-	bool rows = false;
-	size_t n = 0;
+	size_t entry_n = 0, rows = 0;
 
-	for (size_t i = 0; i < p->n; i++) {
-		bool row = is_row(line_text(&p->lines[i]));
-
-		rows |= row;
-		if (row || is_function(&p->lines[i], p->n - i))
-			strbuf_printf(&text, "%s\n", line_text(&p->lines[i]));
-	}
+	strbuf_printf(&text, "%s\n", line_text(&lines[0]));
+	for (size_t i = 1; i < n; i++)
+		if (is_row(line_text(&lines[i]))) {
+			strbuf_printf(&text, "%s\n", line_text(&lines[i]));
+			rows++;
+		}
 	if (!rows)
 		return;
 	map = source_new_map(p->file);
 	if (recording_parse_config_space(strbuf_str(&text), text.len, p->file, map) == 0)
-		entries = source_entries(map, &n);
-	for (size_t i = 0; i < n; i++)
-		claim_bytes(c, CLAIM_AT(p, &p->lines[0]), entries[i].data, entries[i].size, "%s",
+		entries = source_entries(map, &entry_n);
+	for (size_t i = 0; i < entry_n; i++)
+		claim_bytes(c, CLAIM_AT(p, &lines[0]), entries[i].data, entries[i].size, "%s",
 			    entries[i].path);
 	source_free(map);
 }
@@ -864,7 +878,7 @@ void lspci_decode(const struct part *p, struct claims *c)
 		if (i < p->n && !is_function(&p->lines[i], p->n - i))
 			continue;
 		decode_function(p, c, p->lines + from, i - from, i < p->n);
+		decode_rows(p, c, p->lines + from, i - from);
 		from = i;
 	}
-	decode_rows(p, c);
 }

@@ -222,22 +222,24 @@ bool nccl_log_recognise(const char *text, size_t size)
 	       nccl_failure_recognise(text, size);
 }
 
-int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret)
+static struct nccl_log *new_log(const char *name)
 {
-	struct arena *arena;
-	struct nccl_log *l;
-	int r;
+	struct arena *arena = arena_new();
+	struct nccl_log *l = arena_alloc(arena, 1, sizeof(*l));
 
-	if (!nccl_log_recognise(text, size))
-		return text_refuse(text, size, name, "a debug log of NCCL (NCCL_DEBUG=INFO)");
-	arena = arena_new();
-	l = arena_alloc(arena, 1, sizeof(*l));
 	l->arena = arena;
 	l->name = arena_strdup(arena, name);
 	l->version = "";
 	l->version_number = -1;
 	l->check = (struct nccl_check){-1, -1, 0};
-	r = nccl_log_read(l, text, size);
+	return l;
+}
+
+/* Takes the lines, which are changed. */
+static int read_lines(struct nccl_log *l, struct text_line *lines, size_t n, struct nccl_log **ret)
+{
+	int r = nccl_log_read(l, lines, n);
+
 	if (r < 0) {
 		nccl_log_free(l);
 		return r;
@@ -247,7 +249,70 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 	return 0;
 }
 
+int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret)
+{
+	struct text_line *lines;
+	struct nccl_log *l;
+	size_t n;
+
+	if (!nccl_log_recognise(text, size))
+		return text_refuse(text, size, name, "a debug log of NCCL (NCCL_DEBUG=INFO)");
+	l = new_log(name);
+	lines = text_lines(l->arena, text, size, &n);
+	return read_lines(l, lines, n, ret);
+}
+
+static bool recognise_lines(const struct text_line *lines, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (nccl_log_recognise(lines[i].text, strlen(lines[i].text)))
+			return true;
+	return false;
+}
+
+int nccl_log_parse_lines(const struct text_line *lines, size_t n, const char *name,
+			 struct nccl_log **ret)
+{
+	struct text_line *copy;
+	struct nccl_log *l;
+
+	if (!recognise_lines(lines, n))
+		return err_set(EINVAL, "%s: has no line of NCCL and no error of a run", name);
+	l = new_log(name);
+	copy = arena_alloc(l->arena, n, sizeof(*copy));
+	memcpy(copy, lines, n * sizeof(*copy));
+	return read_lines(l, copy, n, ret);
+}
+
+/* Ranks may wait elsewhere, and the run may have ended, in lines that are not kept. */
+void nccl_log_mark_lost(struct nccl_log *l)
+{
+	l->lost = true;
+	l->open_end = "has more lines than are kept";
+	for (size_t i = 0; i < l->failure_n; i++)
+		l->failures[i].failure.waits = RUN_WAITS_UNKNOWN;
+}
+
 /* ---- a file ---- */
+
+bool nccl_log_is_in(const struct log_text *t)
+{
+	return t->reduced ? recognise_lines(t->lines, t->n)
+			  : nccl_log_recognise(strbuf_str(&t->text), t->text.len);
+}
+
+int nccl_log_of(const struct log_text *t, const char *name, struct nccl_log **ret)
+{
+	int r = t->reduced ? nccl_log_parse_lines(t->lines, t->n, name, ret)
+			   : nccl_log_parse(strbuf_str(&t->text), t->text.len, name, ret);
+
+	if (r < 0)
+		return r;
+	(*ret)->reduced = t->reduced;
+	if (t->lost)
+		nccl_log_mark_lost(*ret);
+	return 0;
+}
 
 int nccl_log_open(const char *path, struct nccl_log **ret)
 {
@@ -255,13 +320,10 @@ int nccl_log_open(const char *path, struct nccl_log **ret)
 	const char *name = text_file_name(path);
 	int r = log_text_read(path, &t);
 
-	if (r == 0 && !nccl_log_recognise(strbuf_str(&t.text), t.text.len))
+	if (r == 0 && !nccl_log_is_in(&t))
 		r = text_refuse(strbuf_str(&t.head), t.head.len, name,
 				"a debug log of NCCL (NCCL_DEBUG=INFO)");
-	r = r < 0 ? r : nccl_log_parse(strbuf_str(&t.text), t.text.len, name, ret);
-	if (r == 0)
-		(*ret)->reduced = t.reduced;
-	return r;
+	return r < 0 ? r : nccl_log_of(&t, name, ret);
 }
 
 void nccl_log_free(struct nccl_log *l)

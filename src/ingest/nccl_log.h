@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 struct arena;
+struct text_line;
+struct text_unit;
 
 /* How one GPU sends to another, best first. */
 enum nccl_way {
@@ -108,8 +110,10 @@ struct nccl_log {
 	struct nccl_log_notes guessed_links, slow_links;
 	/* Why the lines do not show a whole run that ended well; NULL: they do. */
 	const char *open_end;
-	bool reduced; /* the log is large: not all lines of NCCL without a meaning were kept */
-	size_t lines; /* of NCCL, those it could not place among them */
+	bool reduced;    /* the log is large: not all lines of NCCL without a meaning were kept */
+	bool lost;       /* nor all that have one */
+	size_t lines;    /* of NCCL, those it could not place among them */
+	size_t left_out; /* lines of failures and notes, of which there were too many different ones */
 };
 
 bool nccl_log_recognise(const char *text, size_t size);
@@ -118,8 +122,17 @@ bool nccl_log_recognise(const char *text, size_t size);
  * how NCCL failed. `name` is for messages. nccl_log_free.
  */
 int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret);
+/* The same of n lines. */
+int nccl_log_parse_lines(const struct text_line *lines, size_t n, const char *name,
+			 struct nccl_log **ret);
+/* Not all lines that matter were kept of the text. */
+void nccl_log_mark_lost(struct nccl_log *l);
 /* The same of a file, "-" being standard input. */
 int nccl_log_open(const char *path, struct nccl_log **ret);
+/* The same of one that was read: whether it has such a log, and that log. */
+struct log_text;
+bool nccl_log_is_in(const struct log_text *t);
+int nccl_log_of(const struct log_text *t, const char *name, struct nccl_log **ret);
 void nccl_log_free(struct nccl_log *l); /* NULL is fine */
 
 /* More GPUs than this are refused: give the log of fewer hosts. */
@@ -149,5 +162,9 @@ void nccl_log_count(const struct nccl_log *l, struct nccl_log_counts *ret);
 
 /* A line of NCCL's that nothing is read from. */
 bool nccl_log_line_is_unread(const char *line);
+/* A line of NCCL's in a large log. */
+struct text_unit nccl_log_unit(const struct text_line *l);
+/* Equal for lines of a program that say the same of how a run failed. */
+uint64_t nccl_failure_hash(const char *line);
 /* "Last error:": the line below it is a warning of NCCL's. */
 bool nccl_line_announces(const char *line);

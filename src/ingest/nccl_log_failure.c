@@ -322,6 +322,31 @@ bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 	return false;
 }
 
+/* What same_failure of nccl_log_read.c compares, and what else is shown. */
+static uint64_t failure_hash(const struct run_failure *f)
+{
+	const int64_t numbers[] = {f->kind, f->rank, f->code, f->sequence, f->of_group};
+	const char *const texts[] = {f->what, f->own_gid ? f->own_gid : "",
+				     f->peer_gid ? f->peer_gid : ""};
+	uint64_t h = text_hash(TEXT_HASH_START, numbers, sizeof(numbers));
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		h = text_hash(h, texts[i], strlen(texts[i]) + 1);
+	return h;
+}
+
+uint64_t nccl_failure_hash(const char *line)
+{
+	struct arena *a = arena_new();
+	struct run_failure f;
+	const uint64_t h = nccl_failure_read(a, line, NCCL_LINE_OTHER, &f)
+				   ? failure_hash(&f)
+				   : text_hash(TEXT_HASH_START, line, strlen(line));
+
+	arena_free(a);
+	return h;
+}
+
 bool nccl_line_announces(const char *line)
 {
 	const char *s = strstr(line, "Last error:");

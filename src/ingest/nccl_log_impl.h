@@ -4,8 +4,10 @@
 
 #include "ingest/nccl_log.h"
 
+struct text_line;
+
 /* Fills devices, pairs, settings and notes from the lines; 0 or a negative errno with a sentence. */
-int nccl_log_read(struct nccl_log *l, const char *text, size_t size);
+int nccl_log_read(struct nccl_log *l, struct text_line *lines, size_t n);
 /*
  * Where a text occurs in a log: after "NCCL INFO", after "NCCL WARN", or in a line of another
  * program.

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "ingest/nccl_tests.h"
+#include "ingest/part.h"
 #include "ingest/text.h"
 #include "machine/nccl.h"
 
@@ -21,8 +22,8 @@ struct record {
 	int pid, cuda;    /* -1: lost */
 	bool warn;
 	char *text;
-	const char *where; /* "transport/nvls.cc:223" of a warning; NULL: not shown */
-	unsigned line;
+	const char *where;    /* "transport/nvls.cc:223" of a warning; NULL: not shown */
+	unsigned line, count; /* the first of `count` that say the same */
 };
 
 /* A rank of a communicator. */
@@ -53,10 +54,14 @@ struct parser {
 		const char *transport;
 		const char *host; /* the writer's */
 		bool receives;
-		unsigned line;
+		unsigned line, count;
 	} * connections;
 	size_t connection_n;
 };
+
+/* How a rank says that it left a communicator, and that it joined one. */
+#define LEFT   "Destroy COMPLETE"
+#define JOINED "Init COMPLETE"
 
 /* ---- records ---- */
 
@@ -151,18 +156,34 @@ static void mend_host(const struct parser *p, struct record *r, char **start)
 	}
 }
 
+/* A line of several messages is changed; others may have it too. */
+static char *own_text(struct parser *p, char *line)
+{
+	bool warn;
+	const char *mark = find_mark(line, &warn);
+
+	return mark && find_mark(mark + strlen("NCCL INFO "), &warn)
+		       ? arena_strdup(p->l->arena, line)
+		       : line;
+}
+
 /*
  * A line can hold several messages if processes wrote into each other's lines: all but the last are
  * then cut short. False: the line is not NCCL's.
  */
-static bool read_records(struct parser *p, char *line, unsigned number)
+static bool read_records(struct parser *p, const struct text_line *l)
 {
-	char *start = line, *mark;
+	char *start = own_text(p, l->text), *mark;
 	struct record *previous = NULL;
 	bool warn;
 
 	while ((mark = (char *)find_mark(start, &warn))) {
-		struct record r = {.host = "", .pid = -1, .cuda = -1, .warn = warn, .line = number};
+		struct record r = {.host = "",
+				   .pid = -1,
+				   .cuda = -1,
+				   .warn = warn,
+				   .line = l->number,
+				   .count = 1 + l->alike};
 		char *end = mark, *from;
 
 		while (end > start && end[-1] == ' ')
@@ -363,7 +384,7 @@ static int read_member(struct parser *p, const struct record *r)
 static bool is_member_line(const char *text)
 {
 	return strstr(text, "comm 0x") && strstr(text, " nranks ") &&
-	       (strstr(text, "Init COMPLETE") || strstr(text, "Init START"));
+	       (strstr(text, JOINED) || strstr(text, "Init START"));
 }
 
 /* ---- connections ---- */
@@ -515,7 +536,8 @@ static int add_connection(struct parser *p, const struct record *r, const struct
 					      .transport = transport,
 					      .host = r->host,
 					      .receives = receives,
-					      .line = r->line};
+					      .line = r->line,
+					      .count = r->count};
 	return 0;
 }
 
@@ -582,7 +604,7 @@ static bool same_failure(const struct run_failure *a, const struct run_failure *
  * unknown.
  */
 static void add_failure(struct parser *p, struct run_failure f, const struct member *m,
-			unsigned line)
+			unsigned line, unsigned count)
 {
 	struct nccl_log *l = p->l;
 
@@ -590,13 +612,16 @@ static void add_failure(struct parser *p, struct run_failure f, const struct mem
 		f.rank = m->rank;
 	for (size_t i = 0; i < l->failure_n; i++) {
 		if (same_failure(&l->failures[i].failure, &f)) {
-			l->failures[i].count++;
+			l->failures[i].count += count;
 			return;
 		}
 	}
-	if (l->failure_n < MAX_NOTES)
-		*ARENA_PUSH(l->arena, l->failures, l->failure_n) = (struct nccl_log_failure){
-			.failure = f, .device = m ? (int)m->device : -1, .line = line, .count = 1};
+	if (l->failure_n == MAX_NOTES) {
+		l->left_out += count;
+		return;
+	}
+	*ARENA_PUSH(l->arena, l->failures, l->failure_n) = (struct nccl_log_failure){
+		.failure = f, .device = m ? (int)m->device : -1, .line = line, .count = count};
 }
 
 /* A rank of the largest communicator, when all of them are in one. */
@@ -611,33 +636,33 @@ static const struct member *member_of_rank(const struct parser *p, int rank)
 }
 
 /* Of another program: "[rank3]: ... Watchdog caught ...". */
-static void read_other(struct parser *p, const char *text, unsigned line)
+static void read_other(struct parser *p, const struct text_line *l)
 {
 	struct run_failure f;
 
-	if (nccl_failure_read(p->l->arena, text, NCCL_LINE_OTHER, &f))
-		add_failure(p, f, member_of_rank(p, f.rank), line);
+	if (nccl_failure_read(p->l->arena, l->text, NCCL_LINE_OTHER, &f))
+		add_failure(p, f, member_of_rank(p, f.rank), l->number, 1 + l->alike);
 }
 
 /* PyTorch's errors end with "Last error:" and the warning of NCCL's that led to them, which replaces them. */
-static bool read_last_error(struct parser *p, const char *text, unsigned line)
+static bool read_last_error(struct parser *p, const struct text_line *said)
 {
 	enum { NEAR = 8 }; /* lines of one error */
 	struct nccl_log *l = p->l;
 	struct run_failure f;
 
-	if (!nccl_failure_read(l->arena, text, NCCL_LINE_WARN, &f))
+	if (!nccl_failure_read(l->arena, said->text, NCCL_LINE_WARN, &f))
 		return false;
 	while (l->failure_n) {
 		const struct nccl_log_failure *last = &l->failures[l->failure_n - 1];
 
 		if (last->failure.kind != RUN_NCCL_ERROR || last->failure.code <= 0 ||
-		    last->line + NEAR < line || last->line > line)
+		    last->line + NEAR < said->number || last->line > said->number)
 			break;
 		f.rank = last->failure.rank >= 0 ? last->failure.rank : f.rank;
 		l->failure_n--;
 	}
-	add_failure(p, f, member_of_rank(p, f.rank), line);
+	add_failure(p, f, member_of_rank(p, f.rank), said->number, 1 + said->alike);
 	return true;
 }
 
@@ -648,16 +673,16 @@ static void read_others(struct parser *p, const struct text_line *lines, size_t 
 	for (size_t i = 0; i < n; i++) {
 		if (!*lines[i].text)
 			continue;
-		if (!last_error || !read_last_error(p, lines[i].text, lines[i].number))
-			read_other(p, lines[i].text, lines[i].number);
+		if (!last_error || !read_last_error(p, &lines[i]))
+			read_other(p, &lines[i]);
 		last_error = nccl_line_announces(lines[i].text);
 	}
 }
 
 /* The table of nccl-tests that the log holds. */
-static void add_wrong_results(struct parser *p, const char *text, size_t size)
+static void add_wrong_results(struct parser *p, const struct text_line *others, size_t n)
 {
-	unsigned line = nccl_tests_wrong_line(text, size);
+	unsigned line = nccl_tests_wrong_line(others, n);
 	const struct run_failure f = {.kind = RUN_TEST_FAILED,
 				      .rank = -1,
 				      .code = -1,
@@ -665,7 +690,7 @@ static void add_wrong_results(struct parser *p, const char *text, size_t size)
 				      .what = "nccl-tests found wrong values"};
 
 	if (line)
-		add_failure(p, f, NULL, line);
+		add_failure(p, f, NULL, line, 1);
 }
 
 /* ---- other facts in the log ---- */
@@ -676,14 +701,16 @@ static int add_note(struct parser *p, struct nccl_log_notes *notes, const struct
 
 	for (size_t i = 0; i < notes->n; i++) {
 		if (strcmp(notes->items[i].text, r->text) == 0) {
-			notes->items[i].count++;
+			notes->items[i].count += r->count;
 			return 0;
 		}
 	}
-	if (notes->n == MAX_NOTES)
+	if (notes->n == MAX_NOTES) {
+		p->l->left_out += r->count;
 		return 0;
+	}
 	note = ARENA_PUSH(p->l->arena, notes->items, notes->n);
-	*note = (struct nccl_log_note){r->text, r->line, 1};
+	*note = (struct nccl_log_note){arena_strdup(p->l->arena, r->text), r->line, r->count};
 	return 0;
 }
 
@@ -706,6 +733,8 @@ static int read_setting(struct parser *p, const struct record *r)
 	}
 	if (l->setting_n < MAX_NOTES)
 		*ARENA_PUSH(l->arena, l->settings, l->setting_n) = new;
+	else
+		l->left_out += r->count;
 	return 0;
 }
 
@@ -819,7 +848,8 @@ static bool is_read(const char *text)
 		if (s && (s == text || !messages[i].at_start))
 			return true;
 	}
-	return is_member_line(text) || nccl_failure_is_in(text, NCCL_LINE_INFO);
+	return is_member_line(text) || strstr(text, LEFT) ||
+	       nccl_failure_is_in(text, NCCL_LINE_INFO);
 }
 
 bool nccl_log_line_is_unread(const char *line)
@@ -834,6 +864,42 @@ bool nccl_log_line_is_unread(const char *line)
 	return !strstr(text, "NCCL ") && !strstr(line, "NCCL WARN ") && !is_read(text);
 }
 
+/* Channels of one connection differ in their number. */
+static const char *behind_channel(const char *text)
+{
+	const char *behind = text_starts_with(text, "Channel ") ? strstr(text, " : ") : NULL;
+
+	return behind ? behind : text;
+}
+
+static uint64_t record_hash(const struct record *r)
+{
+	const int numbers[] = {r->pid, r->cuda, r->warn};
+	const char *said = behind_channel(r->text);
+	uint64_t h = text_hash(TEXT_HASH_START, numbers, sizeof(numbers));
+
+	h = text_hash(h, r->host, strlen(r->host) + 1);
+	return text_hash(h, said, strlen(said) + 1);
+}
+
+struct text_unit nccl_log_unit(const struct text_line *l)
+{
+	struct nccl_log log = {.arena = arena_new()};
+	struct parser p = {.l = &log};
+	struct text_unit u = {.n = 1};
+
+	/* Messages that were written into each other are kept. */
+	if (read_records(&p, l) && p.record_n == 1) {
+		const struct record *r = &p.records[0];
+
+		u.begins = is_member_line(r->text);
+		u.failure = r->warn || nccl_failure_is_in(r->text, NCCL_LINE_INFO);
+		u.subject = u.begins ? 0 : record_hash(r);
+	}
+	arena_free(log.arena);
+	return u;
+}
+
 static bool read_failure(struct parser *p, const struct record *r)
 {
 	enum nccl_line line = r->warn ? NCCL_LINE_WARN : NCCL_LINE_INFO;
@@ -843,7 +909,7 @@ static bool read_failure(struct parser *p, const struct record *r)
 	if (!nccl_failure_read(p->l->arena, r->text, line, &f))
 		return false;
 	f.where = r->where;
-	add_failure(p, f, writer_of(p, r, &comm), r->line);
+	add_failure(p, f, writer_of(p, r, &comm), r->line, r->count);
 	return true;
 }
 
@@ -925,7 +991,7 @@ static void add_end(struct nccl_end *e, enum nccl_way way, const char *host, uns
 static void add_transport(struct nccl_log *l, struct nccl_pair *pair, const char *transport)
 {
 	if (!pair->transports)
-		pair->transports = transport;
+		pair->transports = arena_strdup(l->arena, transport);
 	else if (!strstr(pair->transports, transport) && strlen(pair->transports) < 200)
 		pair->transports = arena_printf(l->arena, "%s, %s", pair->transports, transport);
 }
@@ -944,7 +1010,7 @@ static void fill_pairs(struct parser *p)
 		size_t to = new_index[p->connections[i].to];
 		struct nccl_pair *pair = &l->pairs[from * l->device_n + to];
 
-		pair->connections[p->connections[i].way]++;
+		pair->connections[p->connections[i].way] += p->connections[i].count;
 		pair->line = pair->line ? pair->line : p->connections[i].line;
 		add_check(&pair->check, &p->comms[p->connections[i].comm].check);
 		add_end(p->connections[i].receives ? &pair->receiver : &pair->sender,
@@ -962,7 +1028,7 @@ static size_t count_records(const struct parser *p, const char *text)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->record_n; i++)
-		n += strstr(p->records[i].text, text) != NULL;
+		n += strstr(p->records[i].text, text) ? p->records[i].count : 0;
 	return n;
 }
 
@@ -981,8 +1047,7 @@ static bool ends_table(const struct text_line *others, size_t n)
  */
 static const char *open_end(const struct parser *p, const struct text_line *others, size_t n)
 {
-	size_t joined = count_records(p, "Init COMPLETE");
-	size_t left = count_records(p, "Destroy COMPLETE");
+	size_t joined = count_records(p, JOINED), left = count_records(p, LEFT);
 
 	if (!*p->l->version)
 		return "begins after NCCL's start";
@@ -997,6 +1062,8 @@ static void compare_waits(struct nccl_log *l)
 {
 	struct run_failure **failures = arena_alloc(l->arena, l->failure_n + 1, sizeof(*failures));
 
+	if (l->left_out)
+		return; /* another rank may wait elsewhere */
 	for (size_t i = 0; i < l->failure_n; i++)
 		failures[i] = &l->failures[i].failure;
 	run_failures_compare(failures, l->failure_n);
@@ -1004,16 +1071,15 @@ static void compare_waits(struct nccl_log *l)
 
 /* ---- the whole ---- */
 
-int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
+int nccl_log_read(struct nccl_log *l, struct text_line *lines, size_t n)
 {
 	struct parser p = {.l = l};
-	size_t n, other_n = 0;
-	struct text_line *lines = text_lines(l->arena, text, size, &n);
+	size_t other_n = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		read_version(&p, lines[i].text);
-		if (!read_records(&p, lines[i].text, lines[i].number))
+		if (!read_records(&p, &lines[i]))
 			lines[other_n++] = lines[i];
 	}
 	/* Ranks first: up to 2.21 the log prints them after the connections. */
@@ -1027,12 +1093,12 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 		return r;
 	read_others(&p, lines, other_n);
 	l->open_end = open_end(&p, lines, other_n);
-	l->lines = p.record_n;
+	l->lines = count_records(&p, "");
 	l->communicators = p.comm_n;
 	for (size_t i = 0; i < p.comm_n; i++)
 		l->ranks = p.comms[i].member_n > l->ranks ? p.comms[i].member_n : l->ranks;
 	fill_pairs(&p);
-	add_wrong_results(&p, text, size);
+	add_wrong_results(&p, lines, other_n);
 	if (l->failure_n)
 		qsort(l->failures, l->failure_n, sizeof(*l->failures), compare_failures);
 	compare_waits(l);

@@ -336,7 +336,7 @@ static bool is_wrong_row(const struct parser *p, const struct words *w)
 		    number_at(w, p->columns[1][COLUMN_WRONG])) > 0;
 }
 
-static unsigned wrong_line(const struct text_line *lines, size_t n)
+unsigned nccl_tests_wrong_line(const struct text_line *lines, size_t n)
 {
 	struct parser p = {0};
 
@@ -352,21 +352,10 @@ static unsigned wrong_line(const struct text_line *lines, size_t n)
 	return 0;
 }
 
-unsigned nccl_tests_wrong_line(const char *text, size_t size)
-{
-	struct arena *arena = arena_new();
-	size_t n;
-	const struct text_line *lines = text_lines(arena, text, size, &n);
-	unsigned line = wrong_line(lines, n);
-
-	arena_free(arena);
-	return line;
-}
-
 /* Rows that are left out, as those of another type, may be the wrong ones. */
 static void add_wrong_line(struct figures *f, const struct text_line *lines, size_t n)
 {
-	unsigned line = wrong_line(lines, n);
+	unsigned line = nccl_tests_wrong_line(lines, n);
 	bool known = false;
 
 	for (size_t i = 0; i < f->row_n; i++)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct figures;
+struct text_line;
 
 /* Result rows alone are not enough: their header must come before them. */
 bool nccl_tests_recognise(const char *text, size_t size);
@@ -28,8 +29,8 @@ struct nccl_tests_result {
 	double wrong; /* values; below 0: not checked */
 };
 /*
- * The first line, from 1, that reports wrong values; 0: none does. Works on incomplete tables too.
+ * The number of the first line that reports wrong values; 0: none does. Works on incomplete tables too.
  */
-unsigned nccl_tests_wrong_line(const char *text, size_t size);
+unsigned nccl_tests_wrong_line(const struct text_line *lines, size_t n);
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
 		    const struct nccl_tests_result result[2], const char *from);

@@ -470,10 +470,10 @@ static int observe_figures(const struct strbuf *text, const char *path, struct m
 	return r;
 }
 
-static int observe_log(const struct strbuf *text, const char *path, struct machine *m)
+static int observe_log(const struct log_text *t, const char *path, struct machine *m)
 {
 	struct nccl_log *l = NULL;
-	int r = nccl_log_parse(strbuf_str(text), text->len, path, &l);
+	int r = nccl_log_of(t, path, &l);
 
 	if (r == 0)
 		r = nccl_log_observe(l, m);
@@ -494,12 +494,16 @@ static int observe_file(const char *path, struct machine *m)
 
 	if (r < 0)
 		return r;
-	if (nccl_log_recognise(strbuf_str(text), text->len)) {
-		r = observe_log(text, name, m);
-		return r < 0 && r != -ENODEV && figures_recognise(strbuf_str(text), text->len)
+	if (nccl_log_is_in(&t)) {
+		r = observe_log(&t, name, m);
+		if (r >= 0 || r == -ENODEV)
+			return r;
+		log_text_join(&t);
+		return figures_recognise(strbuf_str(text), text->len)
 			       ? observe_figures(text, name, m)
 			       : r;
 	}
+	log_text_join(&t);
 	if (figures_recognise(strbuf_str(text), text->len))
 		return observe_figures(text, name, m);
 	return text_refuse(

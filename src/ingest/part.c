@@ -16,6 +16,7 @@
  */
 static const struct part_kind part_kinds[] = {
 	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF",
+	 .unit = lspci_unit,
 	 .gives =
 		 "PCI functions with ids, BARs, bridge windows, links, ACS, Resizable BAR, NUMA node, IOMMU group, driver; -v, -vv, -vvv, -n, -nn, -D and -x to -xxxx in any combination"},
 	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-",
@@ -35,7 +36,7 @@ static const struct part_kind part_kinds[] = {
 	 .gives = "models; which NVLinks are up (nvlink -s)"},
 	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,
 	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep,
-	 .keeps_some = true,
+	 .unit = kernel_lines_unit, .keeps_some = true,
 	 .gives =
 		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms"},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .gives = "kernel parameters"},
@@ -105,13 +106,13 @@ static const struct part_kind part_kinds[] = {
 		 "whether vLLM's own test saw bytes arrive, of each ordered pair, as with --observed"},
 	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES, .first = "#",
 	 .gives = "bandwidth of each size, wrong results, as with --observed"},
-	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG,
+	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG, .unit = nccl_lines_unit,
 	 .gives =
 		 "how NCCL connected the GPUs, and why; its settings and warnings, as with --observed"},
 	{"fabric manager", fabric_match, NULL, PART_STATES, .observe = fabric_observe,
 	 .gives =
 		 "that it did not start, found no NVSwitch, or saw one fail; from its log, the journal or systemctl status"},
-	{"error of a run", run_error_match, NULL, PART_LOG,
+	{"error of a run", run_error_match, NULL, PART_LOG, .unit = run_error_unit,
 	 .gives = "errors of PyTorch, NCCL, CUDA and MPI that ended a run"},
 	{0},
 };
@@ -179,6 +180,29 @@ bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives)
 	*ret_name = part_kinds[i].name;
 	*ret_gives = part_kinds[i].gives;
 	return true;
+}
+
+/* ---- units ---- */
+
+uint64_t lines_hash(uint64_t before, const struct text_line *lines, size_t n)
+{
+	/* The NUL too: the end of a line counts. */
+	for (size_t i = 0; i < n; i++)
+		if (!line_is_blank(&lines[i]))
+			before = text_hash(before, lines[i].text, strlen(lines[i].text) + 1);
+	return before;
+}
+
+struct text_unit part_unit(const struct part *p, size_t at)
+{
+	const size_t n = p->n - at;
+
+	if (p->kind->unit)
+		return p->kind->unit(p->lines + at, n);
+	return (struct text_unit){.n = n,
+				  .subject = text_hash(TEXT_HASH_START, p->kind->name,
+						       strlen(p->kind->name)),
+				  .says = lines_hash(TEXT_HASH_START, p->lines + at, n)};
 }
 
 /* ---- finding them ---- */

@@ -4,6 +4,8 @@
 
 #include "ingest/text.h"
 
+#include <stdint.h>
+
 struct claims;
 struct machine;
 struct part_kind;
@@ -23,6 +25,15 @@ struct part {
 	/* That printed it, of texts of several hosts; NULL: not shown (part_hosts.h). */
 	const char *host;
 	bool elsewhere; /* of another host than the one that is read */
+};
+
+/* What is read at once: of a large text that repeats it without end it is kept once. */
+struct text_unit {
+	size_t n;         /* lines */
+	uint64_t subject; /* what it is about; 0: it is always kept */
+	uint64_t says;    /* what it says about that; the same again adds nothing */
+	bool begins;      /* what comes after it is not about what came before it */
+	bool failure;     /* how a run failed: kept where there is room for nothing else */
 };
 
 struct part_kind {
@@ -51,6 +62,8 @@ struct part_kind {
 	bool prompt_below;
 	/* What a recording keeps of a line, perhaps in the arena; NULL: all of it. */
 	const char *(*keep)(const struct part *p, const struct text_line *l, struct arena *a);
+	/* The unit that begins the part, or what is left of it: n lines. NULL: the part is one. */
+	struct text_unit (*unit)(const struct text_line *lines, size_t n);
 	bool keeps_some;   /* of a large text, not all lines that matter are kept */
 	const char *gives; /* what is read from it, for --formats */
 };
@@ -60,6 +73,11 @@ void parts_peel(struct text_line *lines, size_t n);
 /* Finds the parts of a text of n lines, in their order. The array is allocated in the arena. */
 struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
 			size_t *ret_n);
+
+/* Goes on from a hash with the texts of the lines, apart from blank ones. */
+uint64_t lines_hash(uint64_t before, const struct text_line *lines, size_t n);
+/* The unit of the part that begins at its line `at`. */
+struct text_unit part_unit(const struct part *p, size_t at);
 
 /* The name of kind i, and what is read from it; false: there are no more. */
 bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives);

@@ -8,7 +8,8 @@
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
 	void name##_decode(const struct part *p, struct claims *c)
 
-PART_KIND(lspci);      /* lspci.c */
+PART_KIND(lspci); /* lspci.c */
+struct text_unit lspci_unit(const struct text_line *lines, size_t n);
 PART_KIND(lspci_tree); /* lspci_tree.c */
 PART_KIND(smi_table);  /* nvidia_smi.c */
 PART_KIND(smi_list);   /* nvidia_smi.c */
@@ -18,6 +19,7 @@ PART_KIND(smi_p2p);    /* nvidia_smi_topo.c */
 /* A level of NVML as the matrix of topo -m has it; "?": no such level. */
 const char *smi_level_word(int64_t level);
 PART_KIND(kernel_lines); /* kernel_lines.c */
+struct text_unit kernel_lines_unit(const struct text_line *lines, size_t n);
 const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a);
 bool kernel_lines_host(const struct part *p, char *buf, size_t size);
 void kernel_lines_observe(const struct part *p, struct machine *m); /* kernel_boots.c */
@@ -86,4 +88,6 @@ size_t nvbandwidth_match(struct part *p, const struct text_line *lines, size_t n
 size_t nvbandwidth_json_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_tests_match(struct part *p, const struct text_line *lines, size_t n);
 size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n);
+struct text_unit nccl_lines_unit(const struct text_line *lines, size_t n);
 size_t run_error_match(struct part *p, const struct text_line *lines, size_t n);
+struct text_unit run_error_unit(const struct text_line *lines, size_t n);

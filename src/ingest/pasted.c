@@ -101,26 +101,6 @@ static bool is_wanted(const struct part *p, bool (*wanted)(const struct part *p)
 	return !p->elsewhere && wanted(p);
 }
 
-/* The lines of a page as the splitter sees them, so that line numbers stay the same. `kind` NULL: of any kind. */
-static void add_lines(struct strbuf *out, const struct page *page,
-		      bool (*wanted)(const struct part *p), const struct part_kind *kind)
-{
-	size_t line = 1;
-
-	for (size_t i = 0; i < page->part_n; i++) {
-		const struct part *p = &page->parts[i];
-
-		if (!is_wanted(p, wanted) || (kind && p->kind != kind))
-			continue;
-		for (size_t k = 0; k < p->n; k++) {
-			for (; line < p->lines[k].number; line++)
-				strbuf_putc(out, '\n');
-			strbuf_puts(out, p->lines[k].text);
-		}
-	}
-	strbuf_putc(out, '\n');
-}
-
 static bool is_log(const struct part *p)
 {
 	return p->kind->observed == PART_LOG;
@@ -131,26 +111,57 @@ static bool is_figures(const struct part *p)
 	return p->kind->observed == PART_FIGURES;
 }
 
-static bool has(const struct page *page, bool (*wanted)(const struct part *p))
+/* The lines of a page's results of one tool as the splitter sees them, so that line numbers stay the same. */
+static void add_figure_lines(struct strbuf *out, const struct page *page,
+			     const struct part_kind *kind)
 {
+	size_t line = 1;
+
+	for (size_t i = 0; i < page->part_n; i++) {
+		const struct part *p = &page->parts[i];
+
+		if (!is_wanted(p, is_figures) || p->kind != kind)
+			continue;
+		for (size_t k = 0; k < p->n; k++) {
+			for (; line < p->lines[k].number; line++)
+				strbuf_putc(out, '\n');
+			strbuf_puts(out, p->lines[k].text);
+		}
+	}
+	strbuf_putc(out, '\n');
+}
+
+static struct text_line *log_lines(const struct page *page, struct arena *a, size_t *ret_n)
+{
+	struct text_line *lines = NULL;
+
+	*ret_n = 0;
 	for (size_t i = 0; i < page->part_n; i++)
-		if (is_wanted(&page->parts[i], wanted))
+		for (size_t k = 0; is_wanted(&page->parts[i], is_log) && k < page->parts[i].n; k++)
+			*ARENA_PUSH(a, lines, *ret_n) = page->parts[i].lines[k];
+	return lines;
+}
+
+static bool is_log_of_nccl(const struct text_line *lines, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (nccl_log_recognise(lines[i].text, strlen(lines[i].text)))
 			return true;
 	return false;
 }
 
 static void read_log(struct pasted *t, struct page *page)
 {
-	AUTO_STRBUF struct strbuf text = {0};
+	struct arena *scratch = arena_new();
+	size_t n;
+	const struct text_line *lines = log_lines(page, scratch, &n);
 
-	if (!has(page, is_log))
-		return;
-	add_lines(&text, page, is_log, NULL);
 	/* NCCL's version alone is not a log. */
-	if (!nccl_log_recognise(text.text, text.len))
-		return;
-	if (nccl_log_parse(text.text, text.len, page->name, &page->log) < 0)
+	if (is_log_of_nccl(lines, n) && nccl_log_parse_lines(lines, n, page->name, &page->log) < 0)
 		page->log_trouble = arena_strdup(t->arena, err_msg());
+	else if (page->log && text_reduce_lost(page->reducer))
+		nccl_log_mark_lost(page->log);
+	arena_free(scratch);
 }
 
 /* Parts of one tool are one result: its matrices may be apart. */
@@ -160,7 +171,7 @@ static void read_figures_of(struct pasted *t, struct page *page, const struct pa
 	struct figures *f;
 	int r;
 
-	add_lines(&text, page, is_figures, kind);
+	add_figure_lines(&text, page, kind);
 	/* The heading of a test that was cut before its first result: nothing is unreadable. */
 	if (!figures_recognise(text.text, text.len))
 		return;
@@ -269,13 +280,7 @@ void pasted_feed(void *to, const char *data, size_t n)
 
 	if (x->head.len < PASTED_HEAD)
 		strbuf_add(&x->head, data, n < PASTED_HEAD ? n : PASTED_HEAD);
-	if (pasted_fits(x))
-		text_reduce_add(&x->lines, data, n);
-}
-
-bool pasted_fits(const struct pasted_text *x)
-{
-	return text_reduce_size(&x->lines) < INGEST_MAX_LOG;
+	text_reduce_add(&x->lines, data, n);
 }
 
 void pasted_drop(struct pasted_text *x)
@@ -293,8 +298,10 @@ void pasted_add_trouble(struct pasted *t, const char *file, const char *what)
 /* What a log lacks here may have been in its lines that were not kept. */
 static void mark_lost(struct page *page)
 {
-	for (size_t i = 0; page->reducer->lost && i < page->part_n; i++)
-		page->parts[i].cut |= page->parts[i].kind->keeps_some;
+	const struct text_reducer *r = page->reducer;
+
+	for (size_t i = 0; i < page->part_n; i++)
+		page->parts[i].cut |= r->left_out || (r->lost && page->parts[i].kind->keeps_some);
 }
 
 /* The lines of one host, or all of a text. */
@@ -542,6 +549,21 @@ static void observe(const struct page *page, const char *host, struct machine *m
 		add_trouble(
 			m, page->name,
 			"has more lines about GPUs in its kernel log than are kept; what the rest says is unknown");
+	if (page->reducer->left_out)
+		add_trouble(m, page->name,
+			    arena_printf(m->arena,
+					 "says more than is kept; from line %u on %zu %s left out, "
+					 "and what they say is unknown",
+					 page->reducer->first_left_out, page->reducer->left_out,
+					 text_plural(page->reducer->left_out, "line is",
+						     "lines are")));
+	if (page->log && page->log->left_out)
+		add_trouble(m, page->name,
+			    arena_printf(m->arena,
+					 "has more different errors or warnings of a run than are "
+					 "kept; %zu %s left out",
+					 page->log->left_out,
+					 text_plural(page->log->left_out, "line is", "lines are")));
 	if (page->log_trouble)
 		add_trouble(m, page->name, page->log_trouble);
 	for (size_t i = 0; i < page->figures_troubles.n; i++)
@@ -577,12 +599,27 @@ static void list_part(struct machine *m, const char *file, const char *name, con
 static const char *about_part(const struct page *page, const struct machine *m,
 			      const struct part *p)
 {
+	size_t alike = 0;
+
 	if (p->elsewhere)
 		return arena_printf(m->arena, "of host %s, not used", p->host);
-	return p->kind->keeps_some && page->reducer->repeated
-		       ? arena_printf(m->arena, "%s; %zu repeated lines of this file left out",
-				      p->about, page->reducer->repeated)
-		       : p->about;
+	for (size_t i = 0; i < p->n; i++)
+		alike += p->lines[i].alike;
+	if (p->kind->keeps_some && page->reducer->repeated)
+		return arena_printf(m->arena, "%s; %zu repeated lines of this file left out",
+				    p->about, page->reducer->repeated);
+	return alike ? arena_printf(m->arena, "%s%s%zu %s", p->about, *p->about ? "; " : "", alike,
+				    text_plural(alike, "repetition", "repetitions"))
+		     : p->about;
+}
+
+/* Repetitions of what the part says may be the last lines of it. */
+static unsigned last_line(const struct page *page, const struct part *p)
+{
+	const struct text_line *below = p->lines + p->n;
+
+	return below < page->lines + page->line_n && line_is_repeated(below) ? below->number
+									     : below[-1].number;
 }
 
 static void list_parts(const struct page *page, struct machine *m)
@@ -591,7 +628,7 @@ static void list_parts(const struct page *page, struct machine *m)
 
 	for (size_t i = 0; i < page->part_n; i++) {
 		const struct part *p = &page->parts[i];
-		unsigned first = p->lines[0].number, last = p->lines[p->n - 1].number;
+		unsigned first = p->lines[0].number, last = last_line(page, p);
 
 		if (first > next && !page->host) /* lines of other hosts are between */
 			list_part(m, page->name, NULL, "", next, first - 1, false);
@@ -604,12 +641,24 @@ static void list_parts(const struct page *page, struct machine *m)
 			  false);
 }
 
+/* Not all failures are kept: another rank may wait elsewhere. */
+static bool shows_some_failures(const struct pasted *t)
+{
+	for (size_t i = 0; i < t->page_n; i++)
+		if (text_reduce_lost(t->pages[i].reducer) ||
+		    (t->pages[i].log && t->pages[i].log->left_out))
+			return true;
+	return false;
+}
+
 /* The ranks of one run may have written several texts. */
-static void compare_waits(struct machine *m)
+static void compare_waits(const struct pasted *t, struct machine *m)
 {
 	struct run_failure **failures = arena_alloc(m->arena, m->observed_n + 1, sizeof(*failures));
 	size_t n = 0;
 
+	if (shows_some_failures(t))
+		return;
 	for (size_t i = 0; i < m->observed_n; i++)
 		if (m->observed[i].kind == OBSERVED_RUN_FAILURE)
 			failures[n++] = &m->observed[i].failure;
@@ -625,6 +674,6 @@ void pasted_complete(struct pasted *t, struct machine *m)
 		observe_parts(&t->pages[i], m);
 		list_parts(&t->pages[i], m);
 	}
-	compare_waits(m);
+	compare_waits(t, m);
 	claims_add_disagreements(t->claims, m);
 }

@@ -27,8 +27,6 @@ struct pasted_text {
 enum { PASTED_HEAD = 1 << 16 };
 
 struct pasted_text *pasted_begin(struct pasted *t);
-/* False: it holds more than INGEST_MAX_LOG of what is read, and no more of it is taken. */
-bool pasted_fits(const struct pasted_text *x);
 /* The next piece; a text_sink, `to` being the text. */
 void pasted_feed(void *to, const char *data, size_t n);
 /* Adds the text's parts; `name` is for messages. Returns the number of known parts. */

@@ -190,6 +190,12 @@ size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
+struct text_unit nccl_lines_unit(const struct text_line *lines, size_t n)
+{
+	(void)n;
+	return line_is_blank(lines) ? (struct text_unit){.n = 1} : nccl_log_unit(lines);
+}
+
 /* One line of PyTorch, a test or mpirun that shows how a run failed. */
 size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
 {
@@ -197,4 +203,14 @@ size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
 	if (n > 1 && nccl_line_announces(lines[0].text) && !line_is_blank(&lines[1]))
 		return 2;
 	return nccl_log_recognise(lines[0].text, strlen(lines[0].text)) ? 1 : 0;
+}
+
+struct text_unit run_error_unit(const struct text_line *lines, size_t n)
+{
+	return (struct text_unit){
+		.n = n,
+		.subject = n > 1 ? lines_hash(TEXT_HASH_START, lines, n)
+				 : nccl_failure_hash(lines[0].text),
+		.failure = true,
+	};
 }

@@ -252,7 +252,7 @@ static bool is_encoded(const char *s, size_t n)
 
 static void push_line(struct text_splitter *s, char *text)
 {
-	*ARENA_PUSH(s->arena, s->lines, s->n) = (struct text_line){text, s->number};
+	*ARENA_PUSH(s->arena, s->lines, s->n) = (struct text_line){text, s->number, 0};
 }
 
 static void add_encoded(struct text_splitter *s)

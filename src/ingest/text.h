@@ -28,6 +28,7 @@ const char *text_file_name(const char *path);
 struct text_line {
 	char *text;
 	unsigned number; /* from 1 */
+	unsigned alike;  /* later lines that say the same and are not kept */
 };
 
 /*

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/part.h"
 #include "ingest/part_kinds.h"
@@ -22,13 +23,10 @@ struct text_reducer text_reducer(struct arena *a)
 
 /* ---- lines that no decoder reads ---- */
 
-/* FNV-1a */
 static uint64_t hash_of(const char *s)
 {
-	uint64_t h = 0xcbf29ce484222325;
+	const uint64_t h = text_hash(TEXT_HASH_START, s, strlen(s));
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3;
 	return h ? h : 1;
 }
 
@@ -117,61 +115,240 @@ static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_
 	return kept;
 }
 
-/* ---- lines of no part ---- */
+/* ---- units that repeat others ---- */
 
-/* Where what has to be kept for the next piece begins: a part that may go on, or a command. */
-static size_t carry_from(const struct text_line *lines, size_t n, const struct part *parts,
-			 size_t part_n)
+static struct seen_unit *unit_slot(struct seen_unit *units, size_t size, uint64_t subject)
 {
-	size_t from = n > LINES_ABOVE ? n - LINES_ABOVE : 0;
+	size_t i = subject % size;
 
-	for (size_t i = part_n; i-- > 0;) {
-		size_t start = (size_t)(parts[i].lines - lines);
-
-		if (start + parts[i].n + LINES_BELOW < from)
-			break;
-		from = start > LINES_ABOVE ? start - LINES_ABOVE : 0;
-	}
-	return from;
+	while (units[i].subject && units[i].subject != subject)
+		i = (i + 1) % size;
+	return &units[i];
 }
 
-static void mark_used(bool *used, size_t n, const struct text_line *lines, const struct part *parts,
-		      size_t part_n)
+static void grow_units(struct text_reducer *r)
 {
-	for (size_t i = 0; i < part_n; i++) {
-		size_t start = (size_t)(parts[i].lines - lines);
-		size_t end = start + parts[i].n + LINES_BELOW;
+	const size_t size = r->unit_size ? 2 * r->unit_size : 1024;
+	struct seen_unit *units = xcalloc(size, sizeof(*units));
 
-		start = start > LINES_ABOVE ? start - LINES_ABOVE : 0;
-		for (size_t k = start; k < end && k < n; k++)
-			used[k] = true;
-	}
+	for (size_t i = 0; i < r->unit_size; i++)
+		if (r->units[i].subject)
+			*unit_slot(units, size, r->units[i].subject) = r->units[i];
+	free(r->units);
+	r->units = units;
+	r->unit_size = size;
 }
 
-static void keep_line(struct text_reducer *r, const struct text_line *l)
+/* The last one about the subject, perhaps a new one; NULL: there are too many subjects. */
+static struct seen_unit *seen_unit(struct text_reducer *r, uint64_t subject)
 {
-	const size_t size = strlen(l->text);
+	struct seen_unit *s;
 
-	*ARENA_PUSH(r->arena, r->lines, r->n) =
-		(struct text_line){arena_strndup(r->arena, l->text, size), l->number};
-	r->kept_bytes += size + sizeof(*l);
+	if (2 * r->unit_n >= r->unit_size && r->unit_n < MOST_UNITS)
+		grow_units(r);
+	s = unit_slot(r->units, r->unit_size, subject);
+	if (s->subject)
+		return s;
+	if (r->unit_n == MOST_UNITS)
+		return NULL;
+	r->unit_n++;
+	*s = (struct seen_unit){.subject = subject, .kept = SIZE_MAX};
+	return s;
+}
+
+/* ---- which lines are kept ---- */
+
+enum line_use {
+	USE_NONE,
+	USE_NEAR, /* around a part: perhaps its command, or where it ends */
+	USE_KEPT,
+	USE_REPEATED,
+	USE_LEFT_OUT,
+};
+
+static size_t size_of(const struct text_line *lines, size_t n)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < n; i++)
+		size += strlen(lines[i].text) + sizeof(*lines);
+	return size;
+}
+
+/* Takes room for it; false: there is not enough. How much is kept of a kernel log was decided before. */
+static bool take_room(struct text_reducer *r, const struct part *p, const struct text_unit *u,
+		      size_t size)
+{
+	const bool logged = p->kind->observed == PART_LOG;
+	const size_t most = u->failure ? MOST_FAILURES : logged ? MOST_LOGGED : MOST_KEPT;
+	size_t *used = u->failure ? &r->failure_bytes : logged ? &r->logged_bytes : &r->kept_bytes;
+
+	if (p->kind->keeps_some)
+		return true;
+	if (*used + size > most)
+		return false;
+	*used += size;
+	return true;
+}
+
+static void leave_out(struct text_reducer *r, unsigned line, size_t n)
+{
+	if (!r->left_out)
+		r->first_left_out = line;
+	r->left_out += n;
+}
+
+/* Of the same command, with the same prompt; of a log, about the same communicators. */
+static uint64_t context_of(const struct text_reducer *r, const struct part *p)
+{
+	return p->kind->observed == PART_LOG ? r->series : r->command;
+}
+
+/* What the unit at the line `at` of the part becomes. */
+static enum line_use use_unit(struct text_reducer *r, const struct part *p, size_t at,
+			      const struct text_unit *u)
+{
+	const struct text_line *lines = p->lines + at;
+	const size_t size = size_of(lines, u->n);
+	const uint64_t context = context_of(r, p);
+	struct seen_unit *s =
+		u->subject ? seen_unit(r, text_hash(u->subject, &context, sizeof(context)) | 1)
+			   : NULL;
+
+	if (s && s->kept != SIZE_MAX && s->says == u->says) {
+		r->kept_units[s->kept].alike++;
+		return USE_REPEATED;
+	}
+	if (!take_room(r, p, u, size)) {
+		leave_out(r, lines[0].number, u->n);
+		return USE_LEFT_OUT;
+	}
+	if (s) {
+		s->says = u->says;
+		s->kept = r->kept_unit_n;
+		*ARENA_PUSH(r->arena, r->kept_units, r->kept_unit_n) =
+			(struct kept_unit){.line = lines[u->n - 1].number};
+	}
+	return USE_KEPT;
+}
+
+/* Units of a part up to the line `to` of the piece. */
+static void use_part(struct text_reducer *r, const struct text_line *lines, size_t to,
+		     const struct part *p, enum line_use *use)
+{
+	const size_t start = (size_t)(p->lines - lines);
+	bool kept = false;
+
+	if (!(r->goes_on && start == 0))
+		r->command = text_hash(TEXT_HASH_START, p->command, strlen(p->command));
+	for (size_t at = 0; at < p->n && start + at < to;) {
+		const struct text_unit u = part_unit(p, at);
+		const enum line_use is = use_unit(r, p, at, &u);
+
+		r->series += u.begins;
+		kept |= is == USE_KEPT;
+		for (size_t i = 0; i < u.n; i++)
+			use[start + at + i] = is;
+		at += u.n;
+	}
+	if (!kept)
+		return;
+	for (size_t i = start > LINES_ABOVE ? start - LINES_ABOVE : 0;
+	     i < start + p->n + LINES_BELOW && i < to; i++)
+		use[i] = use[i] == USE_NONE ? USE_NEAR : use[i];
+}
+
+static char unused[] = "...", repeated[] = "";
+
+bool line_is_repeated(const struct text_line *l)
+{
+	return l->text == repeated;
+}
+
+static bool is_mark(const struct text_line *l)
+{
+	return l->text == unused || l->text == repeated;
+}
+
+/* A line that stands for a run of them. Where both kinds alternate, two lines stand for all. */
+static void keep_mark(struct text_reducer *r, char *mark, unsigned number)
+{
+	const struct text_line *last = r->lines + r->n;
+
+	if ((r->n > 1 && is_mark(last - 1) && is_mark(last - 2)) || (r->n && last[-1].text == mark))
+		r->lines[r->n - 1].number = number;
+	else
+		*ARENA_PUSH(r->arena, r->lines, r->n) = (struct text_line){mark, number, 0};
 }
 
 /* A run of unused lines separates parts as each of them did. */
 static void keep_used(struct text_reducer *r, const struct text_line *lines, size_t n,
-		      const bool *used)
+		      const enum line_use *use)
 {
-	static char unused[] = "...";
-
 	for (size_t i = 0; i < n; i++) {
-		if (used[i])
-			keep_line(r, &lines[i]);
-		else if (r->n && r->lines[r->n - 1].text == unused)
-			r->lines[r->n - 1].number = lines[i].number;
-		else
+		const struct text_line *l = &lines[i];
+
+		if (use[i] == USE_REPEATED)
+			keep_mark(r, repeated, l->number);
+		else if (use[i] == USE_KEPT || use[i] == USE_NEAR)
 			*ARENA_PUSH(r->arena, r->lines, r->n) =
-				(struct text_line){unused, lines[i].number};
+				(struct text_line){arena_strdup(r->arena, l->text), l->number, 0};
+		else
+			keep_mark(r, unused, l->number);
 	}
+}
+
+/* ---- the next piece ---- */
+
+/* A part that is larger than any output of one unit ends here. */
+enum { MOST_CARRIED = 8 << 20 };
+
+/* What has to be kept for the next piece: a unit that may go on, and lines that may be a command. */
+struct carry {
+	size_t from;  /* the first line */
+	size_t below; /* the first of them that are below a part */
+	bool goes_on; /* they begin within a part */
+	bool too_long;
+};
+
+static size_t last_unit(const struct part *p)
+{
+	size_t at = 0;
+
+	if (!p->kind->unit)
+		return 0;
+	for (size_t n; (n = part_unit(p, at).n) < p->n - at;)
+		at += n;
+	return at;
+}
+
+/* `before`: where the part above the last one ends. */
+static struct carry carry_part(const struct text_line *lines, size_t n, const struct part *p,
+			       size_t before)
+{
+	const size_t start = (size_t)(p->lines - lines), unit = last_unit(p);
+
+	if (size_of(lines + start + unit, n - start - unit) > MOST_CARRIED)
+		return (struct carry){.from = n, .too_long = true};
+	if (unit)
+		return (struct carry){.from = start + unit, .goes_on = true};
+	return (struct carry){.from = start > before + LINES_ABOVE ? start - LINES_ABOVE : before};
+}
+
+static struct carry find_carry(const struct text_line *lines, size_t n, const struct part *parts,
+			       size_t part_n)
+{
+	const struct part *last = part_n ? &parts[part_n - 1] : NULL;
+	const size_t above = n > LINES_ABOVE ? n - LINES_ABOVE : 0;
+	const size_t end = last ? (size_t)(last->lines - lines) + last->n : 0;
+	const size_t from = above > end ? above : end;
+
+	if (last && end + LINES_BELOW >= n)
+		return carry_part(lines, n, last,
+				  part_n > 1 ? (size_t)(last[-1].lines - lines) + last[-1].n : 0);
+	return (struct carry){.from = from,
+			      .below = last && from < end + LINES_BELOW ? end + LINES_BELOW - from
+									: 0};
 }
 
 /* The next piece begins with what this one did not end. */
@@ -184,38 +361,42 @@ static void begin_piece(struct text_reducer *r, const struct text_line *lines, s
 	s->lines = NULL;
 	s->n = 0;
 	s->encoded = NULL;
-	r->piece_bytes = 0;
-	for (size_t i = 0; i < n; i++) {
-		size_t size = strlen(lines[i].text);
-
+	for (size_t i = 0; i < n; i++)
 		*ARENA_PUSH(next, s->lines, s->n) =
-			(struct text_line){arena_strndup(next, lines[i].text, size),
-					   lines[i].number};
-		r->piece_bytes += size + sizeof(*lines);
-	}
+			(struct text_line){arena_strdup(next, lines[i].text), lines[i].number, 0};
+	r->carried = n;
+	r->piece_bytes = size_of(lines, n);
 	/* A part that is as long as the piece is not searched again and again. */
 	r->piece_limit = 2 * r->piece_bytes > REDUCE_AT ? 2 * r->piece_bytes : REDUCE_AT;
 	arena_free(r->piece);
 	r->piece = next;
 }
 
-static void reduce(struct text_reducer *r)
+/* `last`: the text ends with this piece. */
+static void reduce(struct text_reducer *r, bool last)
 {
 	struct arena *scratch = arena_new();
 	struct text_line *lines = r->split.lines;
-	AUTO_FREE bool *used = NULL;
+	AUTO_FREE enum line_use *use = NULL;
 	struct part *parts;
-	size_t part_n, n, from;
+	struct carry carry;
+	size_t part_n, n;
 
 	parts_peel(lines, r->split.n);
 	n = drop_unread(r, lines, r->carried, r->split.n);
-	used = xcalloc(n + 1, sizeof(*used));
+	use = xcalloc(n + 1, sizeof(*use));
+	for (size_t i = 0; i < r->below && i < n; i++)
+		use[i] = USE_NEAR;
 	parts = parts_find(scratch, "", lines, n, &part_n);
-	from = carry_from(lines, n, parts, part_n);
-	mark_used(used, n, lines, parts, part_n);
-	keep_used(r, lines, from, used);
-	r->carried = n - from;
-	begin_piece(r, lines + from, n - from);
+	carry = last ? (struct carry){.from = n} : find_carry(lines, n, parts, part_n);
+	for (size_t i = 0; i < part_n && parts[i].lines < lines + carry.from; i++)
+		use_part(r, lines, carry.from, &parts[i], use);
+	keep_used(r, lines, carry.from, use);
+	if (carry.too_long)
+		leave_out(r, lines[n - 1].number, 1);
+	r->goes_on = carry.goes_on;
+	r->below = carry.below;
+	begin_piece(r, lines + carry.from, n - carry.from);
 	arena_free(scratch);
 }
 
@@ -233,10 +414,28 @@ void text_reduce_add(struct text_reducer *r, const char *data, size_t n)
 		text_split_add(&r->split, data, k);
 		r->piece_bytes += k + (r->split.n - before) * sizeof(*r->lines);
 		if (r->piece_bytes >= r->piece_limit)
-			reduce(r);
+			reduce(r, false);
 		data += k;
 		n -= k;
 	}
+}
+
+static void free_tables(struct text_reducer *r)
+{
+	free(r->seen);
+	free(r->units);
+	r->seen = NULL;
+	r->units = NULL;
+}
+
+/* Both are in the order of the text. */
+static void count_alike(struct text_reducer *r)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < r->n && k < r->kept_unit_n; i++)
+		if (r->lines[i].number == r->kept_units[k].line)
+			r->lines[i].alike = r->kept_units[k++].alike;
 }
 
 void text_reduce_end(struct text_reducer *r)
@@ -247,25 +446,20 @@ void text_reduce_end(struct text_reducer *r)
 		r->n = r->split.n;
 		return;
 	}
-	parts_peel(r->split.lines, r->split.n);
-	r->split.n = drop_unread(r, r->split.lines, r->carried, r->split.n);
-	for (size_t i = 0; i < r->split.n; i++)
-		*ARENA_PUSH(r->arena, r->lines, r->n) = r->split.lines[i];
-	r->split.n = 0;
-	free(r->seen);
-	r->seen = NULL;
+	reduce(r, true);
+	count_alike(r);
+	free_tables(r);
 }
 
 void text_reduce_free(struct text_reducer *r)
 {
 	text_split_end(&r->split);
-	free(r->seen);
-	r->seen = NULL;
+	free_tables(r);
 	arena_free(r->piece);
 	r->piece = NULL;
 }
 
-size_t text_reduce_size(const struct text_reducer *r)
+bool text_reduce_lost(const struct text_reducer *r)
 {
-	return r->kept_bytes + (r->piece ? r->piece_bytes : 0);
+	return r->lost || r->left_out;
 }

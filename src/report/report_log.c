@@ -417,6 +417,19 @@ static void add_verdict(struct document *out, const struct nccl_log *l,
 				   c->gdr, c->across);
 }
 
+static void add_limits(struct document *out, const struct nccl_log *l)
+{
+	if (l->left_out)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "It has more different errors or messages than are kept: %zu "
+				   "%s left out.",
+				   l->left_out, text_plural(l->left_out, "line is", "lines are"));
+	if (l->lost)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "It has more lines that differ than are kept; what the others "
+				   "say is unknown.");
+}
+
 void report_log(struct document *out, const struct nccl_log *l, bool verbose)
 {
 	struct nccl_log_counts counts;
@@ -424,6 +437,7 @@ void report_log(struct document *out, const struct nccl_log *l, bool verbose)
 	nccl_log_count(l, &counts);
 	add_failures(out, l, verbose);
 	add_head(out, l);
+	add_limits(out, l);
 	add_hosts(out, l);
 	add_reasons(out, l, &counts);
 	add_settings(out, l);

@@ -23,6 +23,7 @@ struct comm {
 	struct comms_key key;
 	unsigned splits;       /* so far: ranks split alike */
 	struct engine *engine; /* NULL: everything is passed on */
+	atomic_bool finalized; /* what comes now is an error, which is NCCL's */
 };
 
 /* Of bytes that all ranks know alike. */

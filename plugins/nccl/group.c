@@ -92,6 +92,14 @@ void group_drop(void)
 	forget_births();
 }
 
+/* A communicator that was destroyed within the group is closed with its last call, which is to end first. */
+static void end_calls(void)
+{
+	for (size_t i = 0; i < group.calls_n; i++)
+		if (atomic_load(&group.calls[i].comm->refs) == 1)
+			engine_drain(group.calls[i].comm->engine);
+}
+
 int group_run(void)
 {
 	int status = NCCL_SUCCESS;
@@ -101,6 +109,7 @@ int group_run(void)
 
 		status = status == NCCL_SUCCESS ? one : status;
 	}
+	end_calls();
 	forget_calls();
 	return status;
 }

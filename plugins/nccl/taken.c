@@ -154,18 +154,20 @@ REAL_EXPORT int ncclCommRevoke(struct ncclComm *comm, int flags)
 	return SHIM_REAL(REAL(CommRevoke, comm, flags));
 }
 
-static void drain_engine(const struct ncclComm *comm)
+static void finalize_engine(const struct ncclComm *comm)
 {
 	struct comm *c = idle() ? NULL : comms_get(comm);
 
-	if (c && c->engine)
+	if (c && c->engine) {
+		atomic_store(&c->finalized, true);
 		engine_drain(c->engine);
+	}
 	comms_put(c);
 }
 
 REAL_EXPORT int ncclCommFinalize(struct ncclComm *comm)
 {
-	drain_engine(comm);
+	finalize_engine(comm);
 	return SHIM_REAL(REAL(CommFinalize, comm));
 }
 
@@ -266,7 +268,7 @@ REAL_EXPORT int ncclGroupEnd(void)
 
 REAL_EXPORT int ncclGroupSimulateEnd(struct nccl_sim_info *info)
 {
-	if (!idle() && group_end())
+	if (!idle() && real_GroupSimulateEnd() && group_end())
 		group_drop();
 	return SHIM_REAL(REAL(GroupSimulateEnd, info));
 }
@@ -277,7 +279,7 @@ REAL_EXPORT int ncclGroupSimulateEnd(struct nccl_sim_info *info)
 static bool take(const struct ncclComm *comm, const struct engine_call *call, int *ret)
 {
 	struct comm *c = with_engine(comm);
-	bool taken = c && engine_takes(c->engine, call);
+	bool taken = c && !atomic_load(&c->finalized) && engine_takes(c->engine, call);
 
 	if (taken && !group_is_open())
 		*ret = engine_run(c->engine, call);

@@ -202,6 +202,39 @@ static void destroys(struct rank *r)
 	r->comm = NULL;
 }
 
+/* What was called before it in the group still runs. */
+static void destroys_in_group(struct rank *r)
+{
+	struct rig_use *u;
+
+	rig_check(r, ncclGroupStart());
+	u = rig_start(r, 0, RIG_ALL_REDUCE, 60000, 7, 0, 0, false);
+	rig_check(r, ncclCommDestroy(r->comm));
+	rig_check(r, ncclGroupEnd());
+	rig_finish(r, u);
+	r->comm = NULL;
+}
+
+/* The stand-in lacks ncclGroupSimulateEnd, so the group goes on. */
+static void simulates(struct rank *r)
+{
+	struct rig_use *u;
+
+	rig_check(r, ncclGroupStart());
+	u = rig_start(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false);
+	if (ncclGroupSimulateEnd(NULL) != NCCL_INVALID_USAGE)
+		rig_fail(r, "ncclGroupSimulateEnd is there");
+	rig_check(r, ncclGroupEnd());
+	rig_finish(r, u);
+}
+
+/* NCCL is to say what it thinks of these. */
+static void finalizes(struct rank *r)
+{
+	rig_check(r, ncclCommFinalize(r->comm));
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false));
+}
+
 /* ---- one thread, all ranks ---- */
 
 static void one_thread(struct rig *g, bool all)
@@ -380,6 +413,9 @@ static void case_all(void)
 	in_threads(2, aborts, true, "aborts");
 	in_threads(3, disagrees, true, "ranks that disagree");
 	in_threads(3, destroys, true, "destroys while calls are under way");
+	in_threads(2, destroys_in_group, true, "destroys in a group");
+	in_threads(2, simulates, true, "a group that cannot be simulated");
+	in_threads(2, finalizes, false, "a call behind ncclCommFinalize");
 }
 
 static void case_thread(void)

@@ -76,7 +76,7 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
 int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,
 		   unsigned number, size_t *ret);
 /*
- * What fix_undo would find, for each step: STEP_IS_OLD also of what a reboot took back. `ret_now`: as of
+ * What fix_undo would find, for each step: STEP_IS_OTHER also of what was set again since a reboot took it back. `ret_now`: as of
  * step_read_state; the caller has it all NULL, and frees.
  */
 void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,

@@ -247,7 +247,7 @@ static void undo_tool(struct undoing *u, size_t i)
 	const struct step *s = &u->e->plan->steps[i];
 
 	if (u->other_boot && s->passing && !s->undo_if)
-		skipped(u, i, "the reboot took it back");
+		skipped(u, i, "it lasted until the reboot");
 	else if (s->undo_argv && (s->argv || u->touched))
 		undo_by_program(u, i);
 	else
@@ -414,6 +414,10 @@ static void undo_changed(struct undoing *u, size_t i)
 		drifted(u, i, now);
 }
 
+/* Whatever it is now, the fix has not set it in this boot. */
+#define SET_SINCE                                                                                  \
+	"what the fix set lasted until the reboot; the present value was set since, and stays"
+
 static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
 {
 	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
@@ -433,7 +437,7 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 	} else if (s->kind == STEP_ONE_SHOT) {
 		skipped(u, i, "the next boot was given another entry since, which stays");
 	} else if (u->other_boot && step_is_volatile(s)) {
-		skipped(u, i, "the reboot took it back");
+		skipped(u, i, SET_SINCE);
 	} else {
 		drifted(u, i, now);
 	}
@@ -474,6 +478,19 @@ static bool restored_later(const struct undoing *u, size_t i, enum step_state *r
 	return false;
 }
 
+static void past_reboot(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	enum step_state state;
+
+	if (u->run->host->image)
+		skipped(u, i, "it lasts only until that system restarts");
+	else if (step_read_state(u->run->host, s, &state, NULL) < 0)
+		skipped(u, i, "it lasted until the reboot");
+	else
+		skipped(u, i, state == STEP_IS_OLD ? "the reboot took it back" : SET_SINCE);
+}
+
 static void read_state_and_undo(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -482,7 +499,7 @@ static void read_state_and_undo(struct undoing *u, size_t i)
 	int r;
 
 	if (reboot_took_back(u->run->host, u->other_boot, s)) {
-		skipped(u, i, "the reboot took it back");
+		past_reboot(u, i);
 		return;
 	}
 	if (s->kind == STEP_WORDS && u->run->host->image) {
@@ -831,12 +848,14 @@ void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_
 
 	for (size_t i = 0; i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
+		const bool over = reboot_took_back(h, other_boot, s);
 
 		ret[i] = STEP_NOT_SEEN;
-		if (reboot_took_back(h, other_boot, s))
-			ret[i] = STEP_IS_OLD;
-		else if (!is_changed_later(e->plan, i) &&
-			 step_read_state(h, s, &ret[i], &ret_now[i]) < 0)
+		if ((over && h->image) || is_changed_later(e->plan, i))
+			continue;
+		if (step_read_state(h, s, &ret[i], &ret_now[i]) < 0)
 			ret[i] = STEP_NOT_SEEN;
+		else if (over && ret[i] == STEP_IS_NEW)
+			ret[i] = STEP_IS_OTHER; /* set since the reboot */
 	}
 }

@@ -617,8 +617,8 @@ static void test_undo_in_image(void **state)
 	assert_last_state(g, 1, FIX_UNDOING);
 	assert_get(g, JOURNAL_FOLDER "/in-force",
 		   "fix 1 11111111-2222-3333-4444-555555555555 unfinished undoing\n");
-	assert_told(g, "register " RIG_DEVICE ": the reboot took it back\n");
-	assert_told(g, "attribute " RIG_KNOB ": the reboot took it back\n");
+	assert_told(g, "register " RIG_DEVICE ": it lasts only until that system restarts\n");
+	assert_told(g, "attribute " RIG_KNOB ": it lasts only until that system restarts\n");
 	assert_told(g, "tool : " RUNS_THERE "switch off\n");
 	assert_told(g, "tool : " RUNS_THERE "make-initrd\n");
 	assert_int_equal(g->events[FIX_UNDO_FAILED], 2);
@@ -786,7 +786,7 @@ static void test_needed_in_image(void **state)
 static void test_look_back(void **state)
 {
 	static const enum step_state expected[2][3] = {{STEP_IS_NEW, STEP_IS_NEW, STEP_IS_NEW},
-						       {STEP_IS_OLD, STEP_IS_NEW, STEP_IS_NEW}};
+						       {STEP_IS_OTHER, STEP_IS_NEW, STEP_IS_NEW}};
 	struct rig *g = *state;
 	AUTO_PLAN struct plan *p = plan_new();
 	struct journal_entry *entries;
@@ -1357,11 +1357,29 @@ static void test_reboot_took_it_back(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
 	assert_int_equal(g->events[FIX_UNDO_DONE], 1);
-	assert_told(g, "tool : the reboot took it back");
-	assert_told(g, "register " RIG_DEVICE ": the reboot took it back");
+	assert_told(g, "tool : it lasted until the reboot");
+	/* The register is read: it has the fix's value, which is somebody's own now. */
+	assert_told(g,
+		    "register " RIG_DEVICE
+		    ": what the fix set lasted until the reboot; the present value was set since, "
+		    "and stays");
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
 	assert_int_equal(rig_register(g, RIG_OTHER), 0x001d);
 	assert_get(g, "run/switch", "by somebody");
+}
+
+/* In another boot with the old value it is what the reboot left. */
+static void test_reboot_left_the_old_value(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	rig_set_register(g, RIG_DEVICE, 0x001d);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_told(g, "register " RIG_DEVICE ": the reboot took it back");
 }
 
 /* Of what stays over a reboot, or says itself when it is needed, undoing runs the program. */
@@ -1402,7 +1420,8 @@ static void test_registers_after_reboot(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
 	assert_int_equal(rig_register(g, RIG_OTHER), 0x0004);
-	assert_told(g, "the reboot took it back");
+	assert_told(g, "register " RIG_OTHER
+		       ": what the fix set lasted until the reboot; the present");
 	assert_int_equal(fix_at_boot(&g->run, &n), 0);
 	assert_int_equal(n, 0);
 }
@@ -3764,6 +3783,7 @@ int main(void)
 		TEST(test_second_names),
 		TEST(test_read_only_boot),
 		TEST(test_reboot_took_it_back),
+		TEST(test_reboot_left_the_old_value),
 		TEST(test_programs_after_reboot),
 		TEST(test_registers_after_reboot),
 		TEST(test_device_gone),

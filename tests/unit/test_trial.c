@@ -1625,7 +1625,7 @@ static void undone_from_outside_before_its_boot(void **state)
 	assert_true(text_starts_with(block,
 				     "# GRUB Environment Block\nsaved_entry=0\nprev_entry=\n##"));
 	assert_null(strstr(block, "next_entry"));
-	assert_null(strstr(strbuf_str(&g->texts), "the reboot took it back"));
+	assert_null(strstr(strbuf_str(&g->texts), "it lasts only until that system restarts"));
 	assert_boots(g, "");
 }
 

@@ -414,11 +414,15 @@ static void add_extremes(struct document *out, const struct comparison *c)
 
 /* ---- around it ---- */
 
-static void add_input(struct document *out, const char *label, const struct figures *f)
+static void add_input(struct document *out, const char *label, const struct figures *f,
+		      const struct figures *other)
 {
 	document_item(out, STYLE_STRONG, 0, label, "%s (%s, %zu %s%s%s)", f->name, f->tool,
 		      f->gpu_n, text_plural(f->gpu_n, "GPU", "GPUs"), *f->when ? ", " : "",
 		      f->when);
+	/* A model, simulated devices, another type: a difference that no change of the machine made. */
+	if (*f->note && strcmp(f->note, other->note))
+		document_paragraph(out, STYLE_WARN, 2, "%s", f->note);
 	if (f->runs > 1)
 		document_paragraph(
 			out, STYLE_WARN, 2,
@@ -573,8 +577,8 @@ static void add_verdict(struct document *out, const struct comparison *c)
 
 void report_comparison(struct document *out, const struct comparison *c)
 {
-	add_input(out, "before:", c->before);
-	add_input(out, "after: ", c->after);
+	add_input(out, "before:", c->before, c->after);
+	add_input(out, "after: ", c->after, c->before);
 	add_verdict(out, c);
 	add_hidden(out, c);
 	if (!c->kind_n)
@@ -589,8 +593,8 @@ void report_comparison(struct document *out, const struct comparison *c)
 void report_compare(struct document *out, const struct comparison *c, const int *pair, bool verbose)
 {
 	document_title(out, "Before and after");
-	add_input(out, "before:", c->before);
-	add_input(out, "after: ", c->after);
+	add_input(out, "before:", c->before, c->after);
+	add_input(out, "after: ", c->after, c->before);
 	add_verdict(out, c);
 	add_hidden(out, c);
 	add_gpu_sets(out, c);
@@ -621,9 +625,9 @@ static json_t *input_json(const struct figures *f)
 						"name", json_text(f->gpus[i].name)));
 	for (size_t i = 0; i < f->trouble_n; i++)
 		json_array_append_new(troubles, json_text(f->troubles[i]));
-	return json_pack("{s:o, s:o, s:o, s:i, s:o}", "name", json_text(f->name), "tool",
-			 json_text(f->tool), "gpus", gpus, "runs", (int)f->runs, "left_out",
-			 troubles);
+	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o}", "name", json_text(f->name), "tool",
+			 json_text(f->tool), "note", json_text(f->note), "gpus", gpus, "runs",
+			 (int)f->runs, "left_out", troubles);
 }
 
 static json_t *index_json(int i)

@@ -183,11 +183,11 @@ static void make_figures(struct simulate_session *s)
 	struct figures *f = figures_new("", "onehop bench collective --simulate");
 
 	f->note =
-		arena_printf(f->arena, "a model of the links, not a measurement: %u %s, %s%s%s",
+		arena_printf(f->arena, "a model of the links, not a measurement: %u %s, %s%s%s%s",
 			     s->paths->device_n, text_plural(s->paths->device_n, "rank", "ranks"),
 			     nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
-			     nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop]
-							 : "");
+			     nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop] : "",
+			     x->plan.graph ? ", in a graph" : "");
 	for (unsigned i = 0; i < s->paths->device_n; i++) {
 		const struct gpu *g = &s->machine->gpus[s->gpus[i]];
 

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "collective/comm.h"
 #include "collective/faster.h"
+#include "collective/operation.h"
 #include "collective/tuned.h"
 #include "device/rendezvous.h"
 #include "kernels/typed.h"
@@ -241,7 +242,8 @@ void engine_close(struct engine *e)
 		engine_abort(e);
 	engine_drain(e);
 	if (e->taken)
-		say(SAY_INFO, "comm %p rank %d: took over %lu calls", e->handle, e->rank, e->taken);
+		say(SAY_INFO, "comm %p rank %d: took over %lu call%s", e->handle, e->rank, e->taken,
+		    e->taken == 1 ? "" : "s");
 	onehop_close(e->comm);
 	streams_close(e->streams);
 	pthread_cond_destroy(&e->changed);
@@ -332,8 +334,8 @@ static void say_taken(struct engine *e, const struct engine_call *c)
 	if (e->said[c->operation])
 		return;
 	e->said[c->operation] = true;
-	say(SAY_INFO, "comm %p rank %d: takes over %s, first with %zu elements of type %d",
-	    e->handle, e->rank, names[c->operation], c->count, c->type);
+	say(SAY_INFO, "comm %p rank %d: takes over %s, first with %zu %s", e->handle, e->rank,
+	    names[c->operation], c->count, element_word((unsigned)c->type));
 }
 
 static int run_in_order(struct engine *e, const struct engine_call *c)

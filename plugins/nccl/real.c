@@ -88,6 +88,9 @@ static void *loaded_one(void)
 	return found;
 }
 
+static const char not_loaded[] = "libnccl.so.2 is not loaded. Set ONEHOP_NCCL_LIBRARY to its path";
+static _Atomic(const char *) why = not_loaded;
+
 static void *named_one(void)
 {
 	const char *path = getenv("ONEHOP_NCCL_LIBRARY");
@@ -102,6 +105,8 @@ static void *named_one(void)
 	if (!atomic_exchange(&said, true))
 		say(SAY_WARN, "ONEHOP_NCCL_LIBRARY=%s: %s", path,
 		    handle ? "not NCCL" : "cannot be loaded");
+	atomic_store(&why, handle ? "the file of ONEHOP_NCCL_LIBRARY is not NCCL"
+				  : "the file of ONEHOP_NCCL_LIBRARY cannot be loaded");
 	if (handle)
 		dlclose(handle);
 	return NULL;
@@ -146,16 +151,24 @@ static int real_version(void)
 	return f && f(&version) == NCCL_SUCCESS ? version : 0;
 }
 
+const char *real_reason(void)
+{
+	return atomic_load(&library) ? "the NCCL in use lacks this function" : atomic_load(&why);
+}
+
 void real_missing(unsigned function)
 {
 	const struct real_row *row = &real_rows[function];
+	int has;
 
 	if (atomic_exchange(&told[function], true))
 		return;
-	if (!atomic_load(&library))
-		say(SAY_WARN, "%s: libnccl.so.2 is not loaded. Set ONEHOP_NCCL_LIBRARY to its path",
-		    row->name + 1);
-	else
-		say(SAY_WARN, "%s: NCCL %d, which is loaded, does not have it; NCCL %d does",
-		    row->name + 1, real_version(), row->version);
+	if (!atomic_load(&library)) {
+		say(SAY_WARN, "%s: %s", row->name + 1, real_reason());
+		return;
+	}
+	has = real_version();
+	say(SAY_WARN, "%s: NCCL %d.%d.%d, which is loaded, does not have it; NCCL %d.%d.%d does",
+	    row->name + 1, has / 10000, has / 100 % 100, has % 100, row->version / 10000,
+	    row->version / 100 % 100, row->version % 100);
 }

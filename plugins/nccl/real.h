@@ -30,5 +30,7 @@ static inline void *real_function(unsigned function)
 	return __builtin_expect(p != NULL, 1) ? p : real_find(function);
 }
 
+/* Why there is no such function, for the answer of those that answer a text. */
+const char *real_reason(void);
 /* Says so, once for each function. */
 void real_missing(unsigned function);

@@ -85,7 +85,9 @@ static int open_output(const char *host)
 	if (strcmp(path, "stderr") == 0 || strcmp(path, "/dev/stdout") == 0)
 		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	fd = share_descriptor(path);
-	return fd >= 0 ? fd : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (fd < 0)
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	return fd >= 0 ? fd : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
 /* In one write, so that lines of several processes do not mix. */

@@ -233,7 +233,7 @@ REAL_EXPORT const char *ncclGetLastError(struct ncclComm *comm)
 		return reason;
 	if (!f)
 		real_missing(NCCL_GetLastError);
-	return f ? f(comm) : "the NCCL in use lacks this function";
+	return f ? f(comm) : real_reason();
 }
 
 /* ---- groups ---- */

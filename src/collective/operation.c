@@ -103,6 +103,11 @@ static const char *const reduction_words[REDUCE_OP_N] = {
 	[REDUCE_MIN] = "min", [REDUCE_AVG] = "avg",
 };
 
+const char *element_word(unsigned type)
+{
+	return type < ELEMENT_TYPE_N ? type_words[type] : "unknown";
+}
+
 const char *operation_text(const struct agree_call *call, char *buf, size_t size)
 {
 	const u32 o = call->what & 0xff, type = call->what >> 8 & 0x7f,

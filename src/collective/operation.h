@@ -9,6 +9,7 @@ const char *operation_word(enum operation o); /* "all_reduce", as its function i
 /* "all_reduce(100 float32, sum)": as ranks show each other. */
 #define OPERATION_TEXT 96
 const char *operation_text(const struct agree_call *call, char *buf, size_t size);
+const char *element_word(unsigned type); /* "float32" */
 
 struct operation_call {
 	const void *in;

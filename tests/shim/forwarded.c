@@ -111,7 +111,12 @@ static void check_early(void *shim)
 
 	check(version && version(&got) == NCCL_INVALID_USAGE && got == 1, " before NCCL is loaded",
 	      "GetVersion");
-	check(text && text(0) && *text(0), " before NCCL is loaded", "GetErrorString");
+	check(text && strstr(text(NCCL_INVALID_USAGE), "libnccl.so.2 is not loaded"),
+	      " says that NCCL is not loaded", "GetErrorString");
+	setenv("ONEHOP_NCCL_LIBRARY", "/proc/version", 1);
+	check(text && strstr(text(NCCL_INVALID_USAGE), "ONEHOP_NCCL_LIBRARY cannot be loaded"),
+	      " says that the library cannot be loaded", "GetErrorString");
+	unsetenv("ONEHOP_NCCL_LIBRARY");
 }
 
 int main(int argc, char **argv)

@@ -482,6 +482,27 @@ static void case_memory(void)
 		     "one of two processes has no memory: all reached NCCL");
 }
 
+/* Where NCCL_DEBUG_FILE cannot be opened, lines go to the standard error. */
+static void case_says(void)
+{
+	FILE *f = tmpfile();
+	const int before = dup(2);
+	char text[8192] = "";
+
+	dup2(fileno(f), 2);
+	setenv("NCCL_DEBUG", "INFO", 1);
+	setenv("NCCL_DEBUG_FILE", "/nonexistent/log", 1);
+	in_threads(2, what_is_faster, true, "with a log that cannot be opened");
+	dup2(before, 2);
+	close(before);
+	rewind(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	check(strstr(text, "takes over AllReduce, first with 1000 float32\n"),
+	      "the first call is named");
+	check(strstr(text, "took over 1 call\n"), "calls are counted");
+}
+
 static void case_without(void)
 {
 	struct rig *g = rig_new(2);
@@ -508,6 +529,7 @@ int main(int argc, char **argv)
 		     {"host", case_host},
 		     {"memory", case_memory},
 		     {"start", case_start},
+		     {"says", case_says},
 		     {"processes", case_processes},
 		     {"process_off", case_process_off}};
 

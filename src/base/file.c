@@ -6,8 +6,11 @@
 #include "base/err.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -125,5 +128,77 @@ int file_lock(int fd)
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		if (errno != EINTR)
 			return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+int fd_write_all(int fd, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENOSPC;
+		data += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_replace(const char *path, const char *staged, const char *data, size_t size, unsigned mode)
+{
+	AUTO_CLOSE int fd = -1;
+	int r;
+
+	unlink(staged);
+	fd = open(staged, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, data, size);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(staged, path) < 0))
+		r = -errno;
+	if (r < 0)
+		unlink(staged);
+	return r;
+}
+
+/* ---- folders ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int fd_list(int fd, char ***ret, size_t *ret_n)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	DIR *folder = own < 0 ? NULL : fdopendir(own);
+	char **names = NULL;
+	struct dirent *e;
+	size_t n = 0;
+
+	if (!folder) {
+		int r = -errno;
+
+		if (own >= 0)
+			close(own);
+		return r;
+	}
+	while ((e = readdir(folder))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		names = xrealloc(names, n + 1, sizeof(*names));
+		names[n++] = xstrdup(e->d_name);
+	}
+	closedir(folder);
+	if (n)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret = names;
+	*ret_n = n;
 	return 0;
 }

@@ -11,6 +11,20 @@
  */
 int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size);
 
+/* All of it, however often write() stops short. 0 or a negative errno, without a sentence. */
+int fd_write_all(int fd, const char *data, size_t size);
+/*
+ * The names in a folder that was just opened, sorted; free with source_free_names. 0 or a negative errno, without a
+ * sentence.
+ */
+int fd_list(int fd, char ***ret, size_t *ret_n);
+/*
+ * Replaces a file by one with this content, whole or not at all, through a new file, `staged`, in the same folder. 0 or a
+ * negative errno, without a sentence.
+ */
+int file_replace(const char *path, const char *staged, const char *data, size_t size,
+		 unsigned mode);
+
 /*
  * Opens what a person named, for reading; does not wait until somebody writes to a
  * pipe, but waits for what its writer has not written yet. A descriptor, or a

@@ -9,7 +9,6 @@
 #include "base/syscalls.h"
 #include "base/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -110,40 +109,12 @@ static int root_read(struct source *s, const char *path, char **ret, size_t *ret
 	return fd_read_all(fd, SOURCE_MAX_FILE, ret, ret_size);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int root_list(struct source *s, const char *path, char ***ret_names, size_t *ret_n)
 {
 	struct root *t = (struct root *)s;
-	char **names = NULL;
-	struct dirent *e;
-	size_t n = 0;
-	DIR *dir;
-	int fd;
+	AUTO_CLOSE int fd = open_below(t, path, O_RDONLY | O_DIRECTORY);
 
-	fd = open_below(t, path, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return of_machine(t, path, fd);
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while ((e = readdir(dir))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		names = xrealloc(names, n + 1, sizeof(*names));
-		names[n++] = xstrdup(e->d_name);
-	}
-	closedir(dir);
-	if (n)
-		qsort(names, n, sizeof(*names), by_name);
-	*ret_names = names;
-	*ret_n = n;
-	return 0;
+	return fd < 0 ? of_machine(t, path, fd) : fd_list(fd, ret_names, ret_n);
 }
 
 static int root_link(struct source *s, const char *path, char **ret)

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "base/waits.h"
@@ -88,20 +89,10 @@ static int check_textfile(const char *path)
 /* Whole or not at all: node_exporter reads the folder at any time. */
 static int write_textfile(const char *path, const struct strbuf *b)
 {
-	AUTO_FREE char *beside = xprintf("%s.%ld", path, (long)getpid());
-	AUTO_CLOSE int fd =
-		open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	int e = 0;
+	AUTO_FREE char *staged = xprintf("%s.%ld", path, (long)getpid());
+	int r = file_replace(path, staged, b->text, b->len, 0644);
 
-	if (fd < 0)
-		return err_sys(errno, "--textfile: cannot write %s", beside);
-	if (write(fd, b->text, b->len) != (ssize_t)b->len || fchmod(fd, 0644) < 0 ||
-	    rename(beside, path) < 0)
-		e = errno ? errno : EIO;
-	if (!e)
-		return 0;
-	unlink(beside);
-	return err_sys(e, "--textfile: cannot write %s", path);
+	return r < 0 ? err_sys(-r, "--textfile: cannot write %s", staged) : 0;
 }
 
 /*

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "fix/host_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -136,16 +135,6 @@ int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size
 	return r < 0 ? err_sys(-r, "read %s", p.shown) : 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 int host_open_read(struct fix_host *h, const char *path, int *ret_fd)
 {
 	AUTO_PLACE struct place p = PLACE_NONE;
@@ -156,31 +145,13 @@ int host_open_read(struct fix_host *h, const char *path, int *ret_fd)
 
 int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n)
 {
-	char **names = NULL;
-	struct dirent *e;
-	size_t n = 0;
-	int fd = -1, r = host_open_folder(h, path, &fd);
-	DIR *folder;
+	AUTO_CLOSE int fd = -1;
+	int r = host_open_folder(h, path, &fd);
 
 	if (r < 0)
 		return r;
-	folder = fdopendir(fd);
-	if (!folder) {
-		close(fd);
-		return err_set(ENOMEM, "no memory to read folder %s", path);
-	}
-	while ((e = readdir(folder))) {
-		if (is_dots(e->d_name))
-			continue;
-		names = xrealloc(names, n + 1, sizeof(*names));
-		names[n++] = xstrdup(e->d_name);
-	}
-	closedir(folder);
-	if (n)
-		qsort(names, n, sizeof(*names), by_name);
-	*ret = names;
-	*ret_n = n;
-	return 0;
+	r = fd_list(fd, ret, ret_n);
+	return r < 0 ? err_sys(-r, "list %s", path) : 0;
 }
 
 /* ---- configuration space and attributes ---- */

@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "fix/host_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -121,27 +120,18 @@ static bool is_second_name(const struct place *p, const char *name)
 /* source_free_names frees them. */
 static int list_second_names(const struct place *p, char ***ret, size_t *ret_n)
 {
-	int fd = openat(p->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	char **names = NULL;
-	struct dirent *e;
+	AUTO_CLOSE int fd = openat(p->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t n = 0;
+	int r = fd < 0 ? -errno : fd_list(fd, ret, &n);
 
-	if (!folder) {
-		int r = err_sys(errno, "folder of %s", p->shown);
-
-		if (fd >= 0)
-			close(fd);
-		return r;
+	if (r < 0)
+		return err_sys(-r, "folder of %s", p->shown);
+	for (size_t i = 0; i < n; i++) {
+		if (is_second_name(p, (*ret)[i]))
+			(*ret)[(*ret_n)++] = (*ret)[i];
+		else
+			free((*ret)[i]);
 	}
-	while ((e = readdir(folder)))
-		if (is_second_name(p, e->d_name)) {
-			names = xrealloc(names, n + 1, sizeof(*names));
-			names[n++] = xstrdup(e->d_name);
-		}
-	closedir(folder);
-	*ret = names;
-	*ret_n = n;
 	return 0;
 }
 

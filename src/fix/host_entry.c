@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "fix/boot_entries.h"
 #include "fix/host_impl.h"
 
@@ -64,7 +65,7 @@ static int fill(struct fix_host *h, int fd, const struct place *p, const char *t
 
 	if (r < 0)
 		return r;
-	r = host_write_all(fd, text, strlen(text));
+	r = fd_write_all(fd, text, strlen(text));
 	return r < 0 ? err_sys(-r, "write %s", p->shown) : sync_disk(h, fd, p);
 }
 

@@ -43,8 +43,6 @@ int host_failed(int err, const char *doing, const char *shown);
 int host_point(struct fix_host *h, enum fix_point point, const char *shown);
 /* On disk: the names in a folder. */
 int host_sync_folder(struct fix_host *h, int folder, const char *shown);
-/* All of it, however often write() stops short. 0 or a negative errno without a sentence. */
-int host_write_all(int fd, const char *data, size_t size);
 /* A name made of the file's; -ENAMETOOLONG with a sentence. */
 int host_name_beside(const struct place *p, const char *before, const char *after,
 		     char ret[static NAME_MAX + 1]);

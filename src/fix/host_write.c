@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "fix/host_impl.h"
 
@@ -19,23 +20,6 @@
 #include <unistd.h>
 
 /* ---- small parts ---- */
-
-int host_write_all(int fd, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ENOSPC;
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
 
 int host_sync_folder(struct fix_host *h, int folder, const char *shown)
 {
@@ -201,7 +185,7 @@ static int fill(struct fix_host *h, const struct place *p, int fd, int like, uns
 
 	if (r < 0)
 		return r;
-	r = host_write_all(fd, content->data, content->size);
+	r = fd_write_all(fd, content->data, content->size);
 	if (r < 0)
 		return host_failed(-r, "write", p->shown);
 	if (like >= 0)
@@ -321,7 +305,7 @@ static int add(struct fix_host *h, int fd, const char *shown, const char *data, 
 		return r;
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", shown);
-	r = host_write_all(fd, data, size);
+	r = fd_write_all(fd, data, size);
 	r = r < 0 ? host_failed(-r, "write", shown) : sync_file(h, fd, shown);
 	/* The sentence stays the first failure's. */
 	if (r < 0 && ftruncate(fd, st.st_size) < 0)

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/date.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/state.h"
 #include "bench/test_figures.h"
 #include "machine/observed.h"
@@ -71,29 +72,17 @@ static void drop_not_opened(struct figures *f)
 	f->row_n = kept;
 }
 
-/* Whole or not at all. */
-static int write_whole(const char *path, const char *text)
-{
-	AUTO_FREE char *beside = xprintf("%s.new", path);
-	AUTO_CLOSE int fd = -1;
-
-	unlink(beside);
-	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||
-	    rename(beside, path) < 0)
-		return state_refuse(errno ? errno : EIO, "write", path);
-	return 0;
-}
-
 int store_write(const char *file, const char *text)
 {
-	AUTO_FREE char *folder = NULL, *path = NULL;
-	int e = state_folder_make(&folder);
+	AUTO_FREE char *folder = NULL, *path = NULL, *staged = NULL;
+	int r = state_folder_make(&folder);
 
-	if (e < 0)
-		return e;
+	if (r < 0)
+		return r;
 	path = xprintf("%s/%s", folder, file);
-	return write_whole(path, text);
+	staged = xprintf("%s.new", path);
+	r = file_replace(path, staged, text, strlen(text), 0600);
+	return r < 0 ? state_refuse(-r, "write", path) : 0;
 }
 
 /* Kept for compare: check weighs none of it. */
@@ -134,7 +123,7 @@ int store_write_figures(const char *file, const struct figures *f)
 
 int store_keep(struct figures *f)
 {
-	AUTO_FREE char *folder = NULL, *path = NULL, *text = NULL;
+	AUTO_FREE char *folder = NULL, *path = NULL;
 	struct figures *past;
 	int e = state_folder_make(&folder);
 
@@ -146,6 +135,5 @@ int store_keep(struct figures *f)
 	if (past)
 		figures_keep_earlier(f, past);
 	figures_free(past);
-	e = figures_text(f, path, &text);
-	return e < 0 ? e : write_whole(path, text);
+	return store_write_figures(file_of(f->tool), f);
 }

@@ -15,7 +15,6 @@
 #include "unlock/source_hash.h"
 #include "unlock/unpack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -381,25 +380,23 @@ static int drop(const struct fetching *f, const char *name)
 /* Of the files in a folder, which may change meanwhile; 0: it is not there. */
 static int64_t bytes_in(int parent, const char *name, unsigned depth)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *e;
+	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char **names = NULL;
+	size_t n = 0;
 	struct stat st;
 	int64_t sum = 0;
 
-	if (!d && fd >= 0)
-		close(fd);
-	while (d && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fd < 0 || fd_list(fd, &names, &n) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISREG(st.st_mode))
 			sum += st.st_size;
 		else if (S_ISDIR(st.st_mode) && depth)
-			sum += bytes_in(fd, e->d_name, depth - 1);
+			sum += bytes_in(fd, names[i], depth - 1);
 	}
-	if (d)
-		closedir(d);
+	source_free_names(names, n);
 	return sum;
 }
 

@@ -4,12 +4,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/path.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "unlock/unlock_impl.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -121,25 +122,20 @@ static int add_entry(struct files *f, int folder, const char *name, const char *
 /* `path` is "" for the tree itself. */
 static int add_folder(struct files *f, int parent, const char *name, const char *path)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *e;
+	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char **names = NULL;
+	size_t n = 0;
+	int r = fd < 0 ? -errno : fd_list(fd, &names, &n);
 
-	if (!d) {
-		r = err_sys(errno, "%s/%s", f->tree->dir, path);
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	while (r == 0 && (e = readdir(d))) {
-		AUTO_FREE char *below = NULL;
+	if (r < 0)
+		return err_sys(-r, "%s/%s", f->tree->dir, path);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		AUTO_FREE char *below =
+			*path ? xprintf("%s/%s", path, names[i]) : xstrdup(names[i]);
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		below = *path ? xprintf("%s/%s", path, e->d_name) : xstrdup(e->d_name);
-		r = add_entry(f, fd, e->d_name, below);
+		r = add_entry(f, fd, names[i], below);
 	}
-	closedir(d);
+	source_free_names(names, n);
 	return r;
 }
 

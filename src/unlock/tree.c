@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/source.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
@@ -157,21 +157,6 @@ bool tree_has(const struct tree *t, const char *path)
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t r = write(fd, data, size);
-
-		if (r < 0 && errno != EINTR)
-			return -errno;
-		if (r > 0) {
-			data += r;
-			size -= (size_t)r;
-		}
-	}
-	return 0;
-}
-
 int tree_stage(const struct tree *t, const char *path, const struct tree_file *file)
 {
 	const char *name;
@@ -187,7 +172,7 @@ int tree_stage(const struct tree *t, const char *path, const struct tree_file *f
 	if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
 		return err_sys(errno, "%s/%s", t->dir, path);
 	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_all(fd, file->data, file->size);
+	r = fd < 0 ? -errno : fd_write_all(fd, file->data, file->size);
 	if (r == 0 && geteuid() == 0 && fchown(fd, file->uid, file->gid) < 0)
 		r = -errno;
 	if (r == 0 && fchmod(fd, file->mode) < 0)
@@ -257,24 +242,16 @@ int tree_rename(const struct tree *t, const char *from, const char *to)
 /* What is in a folder of ours, and the folder: 0 or a negative errno. */
 static int remove_below(int parent, const char *name, unsigned depth)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *e;
+	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char **names = NULL;
+	size_t n = 0;
+	int r = fd < 0 ? -errno : fd_list(fd, &names, &n);
 
-	if (!d) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	while (r == 0 && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (unlinkat(fd, e->d_name, 0) == 0)
-			continue;
-		r = depth && errno == EISDIR ? remove_below(fd, e->d_name, depth - 1) : -errno;
-	}
-	closedir(d);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (unlinkat(fd, names[i], 0) < 0)
+			r = depth && errno == EISDIR ? remove_below(fd, names[i], depth - 1)
+						     : -errno;
+	source_free_names(names, n);
 	return r < 0 || unlinkat(parent, name, AT_REMOVEDIR) == 0 ? r : -errno;
 }
 

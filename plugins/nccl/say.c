@@ -50,27 +50,46 @@ static void file_name(const char *pattern, const char *host, char *buf, size_t s
 	buf[at] = '\0';
 }
 
+/* Where a descriptor would write next; -1: it cannot write to the file. */
+static off_t place_of(int fd, const struct stat *file)
+{
+	const int flags = fcntl(fd, F_GETFL);
+	struct stat other;
+	off_t at;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || fstat(fd, &other) < 0 ||
+	    other.st_dev != file->st_dev || other.st_ino != file->st_ino)
+		return -1;
+	at = flags & O_APPEND ? other.st_size : lseek(fd, 0, SEEK_CUR);
+	return at < 0 ? 0 : at;
+}
+
 /*
  * NCCL keeps the file open and does not append, so a line at the end could be overwritten by it. A descriptor of the same
- * file shares its place: that of NCCL is a low one that can be written.
+ * file shares its place: NCCL's is the one that is furthest. Others may be of whoever made the file, at its beginning.
  */
 static int share_descriptor(const char *path)
 {
-	struct stat file, other;
+	struct stat file;
+	off_t furthest = -1;
 	int found = -1;
 	DIR *folder;
 
 	if (stat(path, &file) < 0 || !(folder = opendir("/proc/self/fd")))
 		return -1;
-	for (struct dirent *e = readdir(folder); e && found < 0; e = readdir(folder)) {
+	for (struct dirent *e = readdir(folder); e; e = readdir(folder)) {
 		const int fd = (int)strtol(e->d_name, NULL, 10);
+		const off_t at = fd > 2 ? place_of(fd, &file) : -1;
 
-		if (fd > 2 && fstat(fd, &other) == 0 && other.st_dev == file.st_dev &&
-		    other.st_ino == file.st_ino && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
-			found = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (at > furthest) {
+			furthest = at;
+			found = fd;
+		}
 	}
 	closedir(folder);
-	return found;
+	if (found < 0 || (furthest == 0 && file.st_size > 0))
+		return -1;
+	return fcntl(found, F_DUPFD_CLOEXEC, 3);
 }
 
 static int open_output(const char *host)

@@ -18,6 +18,10 @@
  * figures is that of all times about 1 - MAD_LOSS / n: 0.75 of it with 5 hosts, 0.92 with 16 (drawn normal values).
  */
 #define MAD_LOSS 1.25
+/* So much of what the standard deviation of normal values knows of itself, their median absolute deviation knows. */
+#define MAD_EFFICIENCY 0.37
+/* What deviates so much is named however little is known of the noise. */
+#define MOST_SIGMAS 10
 
 /* A reading of a host of the group. */
 struct sample {
@@ -39,6 +43,7 @@ struct measured {
 	struct cluster clusters[2];
 	size_t cluster_n;
 	double pooled; /* usual sigma of this metric */
+	size_t alike;  /* figures that it is of */
 };
 
 /* ---- statistics ---- */
@@ -152,8 +157,10 @@ static void pool_sigmas(struct measured *m, size_t n)
 		for (end = i; end < n && compare_measured(&order[i], &order[end]) == 0; end++)
 			v[end - i] = order[end]->clusters[0].sigma;
 		sort_doubles(v, end - i);
-		for (size_t k = i; k < end; k++)
+		for (size_t k = i; k < end; k++) {
 			order[k]->pooled = median_of_sorted(v, end - i);
+			order[k]->alike = end - i;
+		}
 	}
 }
 
@@ -163,6 +170,19 @@ static double sigmas_for(size_t n)
 	double k = sqrt(2 * log(100.0 * (double)(n ? n : 1)));
 
 	return k > FLEET_SIGMAS ? k : FLEET_SIGMAS;
+}
+
+/*
+ * The same where the standard deviation is itself estimated, from `alike` figures of n hosts, and so is the usual value: the
+ * quantile of Student's distribution (Wallace's approximation), and the error of the median of n.
+ */
+static double sigmas_of_few(double k, size_t n, size_t alike)
+{
+	double freedom = MAD_EFFICIENCY * (double)(n - 1) * (double)alike;
+	double z = k * (8 * freedom + 3) / (8 * freedom + 1);
+	double t = sqrt(freedom * expm1(z * z / freedom)) * sqrt(1 + M_PI / 2 / (double)n);
+
+	return t < MOST_SIGMAS ? t : MOST_SIGMAS;
 }
 
 /* Figures without an interval may differ by more. */
@@ -190,7 +210,8 @@ static struct fleet_cell cell_of(const struct measured *m, const struct cluster 
 				 const struct sample *s, double sigmas)
 {
 	double sigma = c->sigma > m->pooled ? c->sigma : m->pooled;
-	double limit = sigmas * sigma, least = floor_of(m->key, s->reading);
+	double limit = sigmas_of_few(sigmas, c->n, m->alike) * sigma,
+	       least = floor_of(m->key, s->reading);
 
 	return (struct fleet_cell){.key = m->key,
 				   .change = change_of(m->key, s->value, c->median),

@@ -274,6 +274,8 @@ int ping_check(struct ping *p, struct rdma_cell *cell)
 			r = message_judge(cell, p->body + p->n, p->failure);
 		}
 	}
+	if (r < 0 && p->failure->step == RDMA_STEP_DATA)
+		cell->data = RDMA_DATA_WRONG;
 	return r;
 }
 

@@ -41,7 +41,8 @@ static const struct option rdma_table[] = {
 		"measure only these: write, read, both, latency; send and immediate (latencies of sends and of "
 		"writes with immediate) only if they are named", NULL, 0, 0, 0, WORDS_RDMA_METRICS},
 	{"memory-by", 0, OPTION_TEXT, AT(request.ways), "LIST",
-		"use only this memory: host, and the GPUs' by dma-buf or by peer-memory", NULL, 0, 0, 0, WORDS_MEMORY},
+		"use only this memory: host, and the GPUs' by dma-buf or by peer-memory; on-demand (host memory that is "
+		"not pinned) only if it is named", NULL, 0, 0, 0, WORDS_MEMORY},
 	{"size", 0, OPTION_TEXT, AT(request.size), "SIZE",
 		"bytes of a message (K, M: binary), 2 to 8M, instead of 64K for rates and 8 for latencies", NULL, 0, 0, 0},
 	{"sweep", 0, OPTION_FLAG, AT(request.sweep), NULL,

@@ -187,7 +187,13 @@ const struct rdma_cause rdma_causes[] = {
 #define HOST_DATA(code, word, cause) \
 	{RDMA_ABOUT_HOST, {RDMA_STEP_DATA, code, word, cause, \
 	 "DMAR, AMD-Vi and AER lines in the kernel log; intel_iommu or amd_iommu on the kernel's command line", HOST_DO}}
+#define NO_PAGING(code) \
+	{RDMA_ABOUT_ON_DEMAND, {RDMA_STEP_REGISTER_HOST, code, "no-on-demand-paging", \
+	 "the NIC or its driver has no on-demand paging (ODP)", "ibv_devinfo -v: odp_caps", "register memory as usual: leave out --memory-by on-demand"}}
 const struct rdma_special rdma_specials[] = {
+	NO_PAGING(EINVAL),
+	NO_PAGING(EOPNOTSUPP),
+
 	NO_LINK(RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC),
 	NO_LINK(RDMA_STEP_WAIT, ETIMEDOUT),
 

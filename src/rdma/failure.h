@@ -51,10 +51,11 @@ extern const size_t rdma_cause_n; /* for tests too */
 
 /* What is known of a failure besides: some have another cause, or another remedy, then. */
 enum rdma_about {
-	RDMA_ABOUT_HOST = 1 << 0,    /* it was memory of the host, not of a GPU */
-	RDMA_ABOUT_SELF = 1 << 1,    /* the port sent to itself */
-	RDMA_ABOUT_REACHED = 1 << 2, /* small messages arrived before */
-	RDMA_ABOUT_LINK = 1 << 3,    /* the NIC has reported that its port lost the link */
+	RDMA_ABOUT_HOST = 1 << 0,      /* it was memory of the host, not of a GPU */
+	RDMA_ABOUT_SELF = 1 << 1,      /* the port sent to itself */
+	RDMA_ABOUT_REACHED = 1 << 2,   /* small messages arrived before */
+	RDMA_ABOUT_LINK = 1 << 3,      /* the NIC has reported that its port lost the link */
+	RDMA_ABOUT_ON_DEMAND = 1 << 4, /* the memory was to be paged on demand */
 };
 
 /* Rows that go before those of rdma_causes where all of this is known. */

@@ -73,7 +73,7 @@ static int open_owner(struct link *l)
 {
 	int r;
 
-	if (l->job.way == REGION_HOST)
+	if (region_is_host(l->job.way))
 		return end_open_host(&l->end, l->places * l->job.load.bytes, l->failure);
 	pulse_warn(l->pulse, PULSE_GPU_S);
 	r = end_open_gpu(&l->end, &l->job.gpu, l->failure);
@@ -126,7 +126,7 @@ static int act_connect(struct link *l, const struct verbs *v, const struct link_
 		to.number = o->peer.numbers[i];
 		r = queue_pair_connect(&l->nic, &l->end.queues[i], &to, l->failure);
 	}
-	if (r < 0 || l->job.way != REGION_HOST)
+	if (r < 0 || !region_is_host(l->job.way))
 		return r;
 	ping_clear(&l->end, l->job.load.latency_bytes);
 	return ping_expect(&l->nic, &l->end, l->job.load.latency_bytes, l->failure);

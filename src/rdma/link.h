@@ -13,7 +13,7 @@ struct link_job {
 	uint64_t places;       /* of the window, at most; queues divides it */
 	bool relaxed;
 	enum region_way way;
-	struct device_request gpu; /* one device, unless the way is REGION_HOST */
+	struct device_request gpu; /* one device, unless the memory is the host's */
 	struct rdma_load load;
 	uint64_t owner_limit_us; /* for filling and checking */
 };

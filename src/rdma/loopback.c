@@ -41,8 +41,8 @@ static int open_memory(struct loop *l)
 {
 	const struct loopback_job *j = l->job;
 	uint64_t bytes = l->places * j->load.bytes;
-	int r = end_open_memory(&l->nic, &l->near, bytes, REGION_HOST, j->relaxed, j->gpu_limit_us,
-				l->failure);
+	int r = end_open_memory(&l->nic, &l->near, bytes, region_of_host(j->way), j->relaxed,
+				j->gpu_limit_us, l->failure);
 
 	l->relaxed = j->relaxed;
 	return r < 0 ? r
@@ -100,7 +100,7 @@ static int open_queues(struct loop *l)
 
 	for (unsigned i = 0; r == 0 && i < n; i++)
 		r = connect_lane(l, i);
-	return r < 0 || l->job->way != REGION_HOST ? r : expect_pings(l);
+	return r < 0 || !region_is_host(l->job->way) ? r : expect_pings(l);
 }
 
 static int loop_open(struct loop *l, const struct verbs *v, struct pulse *pulse)
@@ -302,7 +302,7 @@ static int order_strictly(struct loop *l)
 	int r;
 
 	close_queues(l); /* what they expect is registered, too */
-	r = end_register(&l->nic, &l->near, REGION_HOST, false, l->failure);
+	r = end_register(&l->nic, &l->near, region_of_host(l->job->way), false, l->failure);
 	if (r == 0)
 		r = end_register(&l->nic, &l->far, l->job->way, false, l->failure);
 	l->relaxed = r < 0;
@@ -333,13 +333,13 @@ static bool can_be(const struct loopback_job *j, const struct loopback_result *s
 {
 	return (j->measures >> m & 1) &&
 	       (!rdma_is_round_trip((enum rdma_measure)m) ||
-		(j->way == REGION_HOST && so_far->cells[RDMA_WRITE].data != RDMA_DATA_WRONG));
+		(region_is_host(j->way) && so_far->cells[RDMA_WRITE].data != RDMA_DATA_WRONG));
 }
 
 /* What is known of its failures besides. */
 static void mark(const struct loopback_job *job, struct loopback_result *ret)
 {
-	unsigned about = RDMA_ABOUT_SELF | (job->way == REGION_HOST ? RDMA_ABOUT_HOST : 0);
+	unsigned about = RDMA_ABOUT_SELF | (region_is_host(job->way) ? RDMA_ABOUT_HOST : 0);
 
 	ret->failure.about |= about;
 	for (int m = 0; m < RDMA_MEASURE_N; m++)

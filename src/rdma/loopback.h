@@ -11,7 +11,7 @@ struct loopback_job {
 	unsigned port;
 	struct gid_choice gid;     /* without a reason: the port's own choice */
 	struct device_request gpu; /* one device; n 0: host memory on both sides */
-	enum region_way way;       /* of the GPU's memory, or REGION_HOST */
+	enum region_way way;       /* of the GPU's memory, or the host's on both sides */
 	unsigned measures;         /* 1 << enum rdma_measure */
 	bool relaxed;
 	uint64_t window; /* that messages cycle through, at most */

@@ -126,6 +126,24 @@ static int takes_dmabuf(const struct verbs *v, struct verbs_context *c)
 	return mr || error == EBADF ? 1 : error == EOPNOTSUPP || error == EPROTONOSUPPORT ? 0 : -1;
 }
 
+#define PAGES_FOR (VERBS_ODP_SEND | VERBS_ODP_RECV | VERBS_ODP_WRITE | VERBS_ODP_READ)
+
+/* No symbol: the headers call it through the table before the context, if the library has it. */
+static int pages_on_demand(struct verbs_context *c)
+{
+	const struct verbs_extension *e =
+		(const struct verbs_extension *)((const char *)c -
+						 offsetof(struct verbs_extension, context));
+	struct verbs_device_attr_ex a = {0};
+
+	if (c->abi_compat != VERBS_IS_EXTENDED || e->sz < sizeof(*e) || !e->query_device_ex)
+		return -1;
+	if (e->query_device_ex(c, NULL, &a, sizeof(a)) != 0)
+		return -1;
+	return a.odp_caps.general_caps & VERBS_ODP &&
+	       (a.odp_caps.per_transport_caps.rc_odp_caps & PAGES_FOR) == PAGES_FOR;
+}
+
 void port_read(const struct verbs *v, struct verbs_context *c, struct nic_port *p)
 {
 	struct verbs_port_attr a = {0};
@@ -145,6 +163,7 @@ void port_read(const struct verbs *v, struct verbs_context *c, struct nic_port *
 	read_gids(v, c, p);
 	p->has_gid = gid_choose(p->gids, p->gid_n, p->link_layer == VERBS_LINK_INFINIBAND, &p->gid);
 	p->takes_dmabuf = takes_dmabuf(v, c);
+	p->pages = pages_on_demand(c);
 }
 
 /* ---- all of them ---- */
@@ -159,7 +178,7 @@ static size_t list_device(const struct verbs *v, struct verbs_device *d, struct 
 	errno = 0;
 	c = v->open_device(d);
 	if (!c || v->query_device(c, &a) != 0) {
-		ret[0] = (struct nic_port){.number = 1, .takes_dmabuf = -1};
+		ret[0] = (struct nic_port){.number = 1, .takes_dmabuf = -1, .pages = -1};
 		snprintf(ret[0].device, sizeof(ret[0].device), "%s", d->name);
 		rdma_fail(&ret[0].failure, RDMA_STEP_OPEN, errno, "%s cannot be opened: %s",
 			  d->name, strerror(errno));
@@ -168,7 +187,7 @@ static size_t list_device(const struct verbs *v, struct verbs_device *d, struct 
 	for (unsigned port = 1; c && port <= a.phys_port_cnt && n < room; port++) {
 		struct nic_port *p = &ret[n++];
 
-		*p = (struct nic_port){.number = port, .takes_dmabuf = -1};
+		*p = (struct nic_port){.number = port, .takes_dmabuf = -1, .pages = -1};
 		snprintf(p->device, sizeof(p->device), "%s", d->name);
 		port_read(v, c, p);
 	}

@@ -18,6 +18,7 @@ struct nic_port {
 	unsigned lid;
 	double line_gbps; /* gigabits a second of data; 0: unknown */
 	int takes_dmabuf; /* 1, 0; -1: unknown */
+	int pages;        /* the same: on-demand paging for all that is measured */
 	struct verbs_gid_entry gids[GIDS_MAX];
 	size_t gid_n;
 	struct gid_choice gid; /* of these */

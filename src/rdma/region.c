@@ -11,7 +11,7 @@
 
 #define ACCESS (VERBS_LOCAL_WRITE | VERBS_REMOTE_WRITE | VERBS_REMOTE_READ)
 
-static const char *const words[REGION_WAY_N] = {"host", "dma-buf", "peer-memory"};
+static const char *const words[REGION_WAY_N] = {"host", "dma-buf", "peer-memory", "on-demand"};
 
 const char *region_way_word(enum region_way w)
 {
@@ -29,14 +29,16 @@ static size_t size_of(const struct buffer *b)
 	return b->bytes + 2 * BUFFER_GUARD;
 }
 
-static struct verbs_mr *by_address(const struct nic *n, const struct buffer *b, bool relaxed)
+static struct verbs_mr *by_address(const struct nic *n, const struct buffer *b, enum region_way way,
+				   bool relaxed)
 {
+	const unsigned access = ACCESS | (way == REGION_ON_DEMAND ? VERBS_ON_DEMAND : 0);
 	uint64_t at = start_of(b);
 
 	if (relaxed && n->v->reg_mr_iova2)
 		return n->v->reg_mr_iova2(n->pd, (void *)at, size_of(b), at,
-					  ACCESS | VERBS_RELAXED_ORDERING);
-	return n->v->reg_mr(n->pd, (void *)at, size_of(b), ACCESS);
+					  access | VERBS_RELAXED_ORDERING);
+	return n->v->reg_mr(n->pd, (void *)at, size_of(b), (int)access);
 }
 
 /* "; 1048576 bytes are wanted, and this process may lock 65536 in all" if that may be the cause. */
@@ -57,10 +59,11 @@ static int open_by_address(const struct nic *n, const struct buffer *b, enum reg
 	char limit[96];
 
 	errno = 0;
-	ret->mr = by_address(n, b, relaxed);
+	ret->mr = by_address(n, b, way, relaxed);
 	if (ret->mr)
 		return 0;
 	add_limit(b, errno, limit, sizeof(limit));
+	f->about |= way == REGION_ON_DEMAND ? RDMA_ABOUT_ON_DEMAND : 0;
 	return rdma_fail(f, way == REGION_PEER ? RDMA_STEP_REGISTER_PEER : RDMA_STEP_REGISTER_HOST,
 			 errno, "ibv_reg_mr of %zu bytes by %s answers error %d (%s)%s", size_of(b),
 			 n->port.device, errno, strerror(errno), limit);

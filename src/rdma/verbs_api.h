@@ -70,6 +70,7 @@ enum verbs_access {
 	VERBS_LOCAL_WRITE = 1,
 	VERBS_REMOTE_WRITE = 2,
 	VERBS_REMOTE_READ = 4,
+	VERBS_ON_DEMAND = 1 << 6,
 	VERBS_RELAXED_ORDERING = 1 << 20, /* ignored if not supported */
 };
 
@@ -257,6 +258,38 @@ struct verbs_context {
 	pthread_mutex_t mutex;
 	void *abi_compat;
 };
+
+/* On-demand paging: the NIC asks for a page when it needs it, and nothing is pinned. */
+enum verbs_odp { VERBS_ODP = 1 };
+enum verbs_odp_transport {
+	VERBS_ODP_SEND = 1 << 0,
+	VERBS_ODP_RECV = 1 << 1,
+	VERBS_ODP_WRITE = 1 << 2,
+	VERBS_ODP_READ = 1 << 3,
+};
+
+/* The first members; the call is told how many bytes there are. */
+struct verbs_device_attr_ex {
+	struct verbs_device_attr orig_attr;
+	uint32_t comp_mask;
+	struct {
+		uint64_t general_caps;
+		struct {
+			uint32_t rc_odp_caps, uc_odp_caps, ud_odp_caps;
+		} per_transport_caps;
+	} odp_caps;
+};
+
+/* What the library has before a context whose abi_compat is VERBS_IS_EXTENDED, from here on. */
+struct verbs_extension {
+	int (*query_device_ex)(struct verbs_context *c, const void *input,
+			       struct verbs_device_attr_ex *a, size_t size);
+	void *behind[10];
+	uint64_t placeholder;
+	size_t sz; /* of all there is, from its own beginning to the context's end */
+	struct verbs_context context;
+};
+#define VERBS_IS_EXTENDED ((void *)UINTPTR_MAX)
 
 /*
  * X(member, symbol, required, result, arguments). _ibv_query_gid_table came with rdma-core 32, ibv_reg_dmabuf_mr

@@ -55,7 +55,7 @@ static const struct rdma_pair *pair_at(const struct rdma_session *s, size_t port
 
 static const struct rdma_run *run_at(const struct block *b, const struct rdma_pair *p)
 {
-	enum region_way way = p && p->gpu < 0 ? REGION_HOST : b->way;
+	enum region_way way = p && p->gpu < 0 ? region_of_host(b->way) : b->way;
 
 	for (size_t k = 0; p && k < p->run_n; k++)
 		if (p->runs[k].way == way && p->runs[k].size.of_rates == b->size.of_rates)
@@ -132,7 +132,7 @@ static void add_block(struct document *out, const struct block *b, int first, in
 /* Whether there is a run that it would show; of GPUs, where there are any. */
 static bool is_needed(const struct block *b)
 {
-	bool gpus = b->way != REGION_HOST;
+	bool gpus = !region_is_host(b->way);
 
 	for (size_t i = 0; i < b->s->pair_n; i++) {
 		const struct rdma_pair *p = &b->s->pairs[i];
@@ -180,7 +180,8 @@ static bool belongs(const struct block *b, bool gpus)
 
 static void add_matrices(struct document *out, const struct rdma_session *s)
 {
-	static const enum region_way order[] = {REGION_DMABUF, REGION_PEER, REGION_HOST};
+	static const enum region_way order[] = {REGION_DMABUF, REGION_PEER, REGION_HOST,
+						REGION_ON_DEMAND};
 	bool gpus = has_gpu_runs(s);
 
 	for (size_t k = 0; k < s->size_n; k++)
@@ -231,8 +232,8 @@ static void add_subject(struct strbuf *b, const struct rdma_session *s, const st
 
 	port_name(&s->listing->ports[p->port], name);
 	strbuf_printf(b, "%s and %.*s", name, p->gpu < 0 ? 4 : short_length(gpu), gpu);
-	if (p->gpu >= 0)
-		strbuf_printf(b, " by %s", region_way_word(r->way));
+	if (r->way != REGION_HOST)
+		strbuf_printf(b, p->gpu < 0 ? " %s" : " by %s", region_way_word(r->way));
 }
 
 /* Why a run is worth a line; false: it is not. `detail` follows its name. */
@@ -642,6 +643,10 @@ static void add_port(struct document *out, const struct nic_port *p)
 		      p->takes_dmabuf == 1   ? "the driver registers it"
 		      : p->takes_dmabuf == 0 ? "the driver, or its library, does not register it"
 					     : "unknown");
+	document_item(out, STYLE_PLAIN, 2, "paging", "%s",
+		      p->pages == 1 ? "on demand, for all that is measured (--memory-by on-demand)"
+		      : p->pages == 0 ? "not on demand: memory is pinned"
+				      : "unknown");
 }
 
 void report_rdma_list(struct document *out, const struct rdma_session *s)

@@ -155,8 +155,8 @@ static void add_rail_row(struct document *out, const struct rdma_hosts *h,
 /* "host memory", "GPU memory by dma-buf" */
 static const char *memory_text(enum region_way way, char buf[static 48])
 {
-	if (way == REGION_HOST)
-		return "host memory";
+	if (region_is_host(way))
+		return way == REGION_HOST ? "host memory" : "host memory on demand (not pinned)";
 	snprintf(buf, 48, "memory of the nearest GPUs by %s", region_way_word(way));
 	return buf;
 }
@@ -394,7 +394,7 @@ static void add_end(struct document *out, const struct rdma_hosts *h)
 static bool has_gpu_memory(const struct rdma_hosts *h)
 {
 	for (size_t k = 0; k < h->kind_n; k++)
-		if (h->kinds[k].way != REGION_HOST)
+		if (!region_is_host(h->kinds[k].way))
 			return true;
 	return false;
 }
@@ -528,7 +528,7 @@ void format_perftest_hosts(const struct rdma_hosts *h, enum perftest_release rel
 			const struct perftest_table t = {
 				.measure = m,
 				.device = h->s->listing->ports[h->pairs[i].own].device,
-				.memory = h->kinds[kind].way == REGION_HOST ? NULL : "nearest GPU",
+				.memory = region_is_host(h->kinds[kind].way) ? NULL : "nearest GPU",
 				.way = h->kinds[kind].way,
 				.bytes = rdma_bytes(h->kinds[kind].size, m),
 				.cell = rdma_hosts_cell(h, &h->pairs[i], kind, (int)m),

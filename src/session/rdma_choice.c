@@ -40,6 +40,7 @@ static const struct word way_words[] = {
 	{"host", 1 << REGION_HOST},
 	{"dma-buf", 1 << REGION_DMABUF},
 	{"peer-memory", 1 << REGION_PEER},
+	{"on-demand", 1 << REGION_ON_DEMAND, true},
 };
 
 static const char **names_of(const struct word *words, size_t n)
@@ -200,6 +201,8 @@ int rdma_choose_work(struct rdma_session *s)
 	if (r == 0)
 		r = parse_words("--memory-by", s->o->ways, way_words, ARRAY_LEN(way_words),
 				&s->ways);
+	if (s->o->listen && !s->o->ways) /* the other host asks */
+		s->ways |= 1 << REGION_ON_DEMAND;
 	if (r == 0)
 		r = check_number("--queues", s->o->queues, STREAMS_MAX / 2);
 	if (r == 0)
@@ -347,8 +350,8 @@ static void add_runs(struct rdma_session *s, struct rdma_pair *p)
 	if (p->gpu >= 0 && !measures_gpus(s))
 		return;
 	for (int way = 0; way < REGION_WAY_N; way++)
-		for (size_t k = 0;
-		     (way == REGION_HOST) == (p->gpu < 0) && (s->ways >> way & 1) && k < s->size_n;
+		for (size_t k = 0; region_is_host((enum region_way)way) == (p->gpu < 0) &&
+				   (s->ways >> way & 1) && k < s->size_n;
 		     k++) {
 			p->runs = xrealloc(p->runs, p->run_n + 1, sizeof(*p->runs));
 			p->runs[p->run_n++] =

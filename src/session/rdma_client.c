@@ -129,7 +129,7 @@ static uint64_t window_of(const struct rdma_session *s, const struct host_pair *
 			  enum region_way way)
 {
 	uint64_t most = devices_are_simulated(&s->devices) ? SMALL_WINDOW
-			: way == REGION_HOST               ? WINDOW
+			: region_is_host(way)              ? WINDOW
 							   : GPU_WINDOW;
 	double moved = fmax(p->rate_gbps * 1e9 * MOVE_S, LEAST_WINDOW);
 
@@ -803,7 +803,7 @@ static bool is_planned(const struct rdma_hosts *h, size_t kind, enum rdma_measur
 {
 	const struct hosts_kind *k = &h->kinds[kind];
 
-	return h->s->measures >> m & 1 && !(rdma_is_round_trip(m) && k->way != REGION_HOST);
+	return h->s->measures >> m & 1 && !(rdma_is_round_trip(m) && !region_is_host(k->way));
 }
 
 static size_t count_planned(const struct rdma_hosts *h)

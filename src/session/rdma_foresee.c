@@ -96,11 +96,16 @@ static void foresee_gpu(const struct rdma_session *s, struct rdma_pair *p, size_
 static void ask_driver(const struct rdma_session *s, struct rdma_pair *p)
 {
 	int takes = s->listing->ports[p->port].takes_dmabuf;
+	int pages = s->listing->ports[p->port].pages;
 
-	for (size_t k = 0; k < p->run_n; k++)
+	for (size_t k = 0; k < p->run_n; k++) {
+		if (p->runs[k].way == REGION_ON_DEMAND && pages == 0)
+			foresee(&p->runs[k], RDMA_CANNOT,
+				"the NIC has no on-demand paging for all that is measured");
 		if (p->runs[k].way == REGION_DMABUF && takes == 0)
 			foresee(&p->runs[k], RDMA_CANNOT,
 				"the NIC's driver, or its library, refused to register a dma-buf");
+	}
 }
 
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p)

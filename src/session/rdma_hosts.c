@@ -99,7 +99,8 @@ size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, struct rdma_size
 
 void hosts_mark(struct rdma_failure *f, enum region_way way, bool reached)
 {
-	f->about |= (way == REGION_HOST ? RDMA_ABOUT_HOST : 0) | (reached ? RDMA_ABOUT_REACHED : 0);
+	f->about |=
+		(region_is_host(way) ? RDMA_ABOUT_HOST : 0) | (reached ? RDMA_ABOUT_REACHED : 0);
 }
 
 struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
@@ -120,7 +121,8 @@ const struct rdma_cell *rdma_hosts_cell(const struct rdma_hosts *h, const struct
 unsigned hosts_ways(const struct rdma_hosts *h, size_t own)
 {
 	const struct rdma_pair *p = rdma_nearest_gpu(h->s, own);
-	unsigned ways = h->s->ways & 1 << REGION_HOST;
+	bool pages = h->s->listing->ports[own].pages == 1;
+	unsigned ways = h->s->ways & (1u << REGION_HOST | (unsigned)pages << REGION_ON_DEMAND);
 
 	for (size_t i = 0; p && i < p->run_n; i++)
 		if (p->runs[i].foresight != RDMA_CANNOT)
@@ -133,7 +135,7 @@ void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
 	const struct rdma_pair *p = rdma_nearest_gpu(h->s, own);
 
 	j->way = way;
-	if (way != REGION_HOST && p)
+	if (!region_is_host(way) && p)
 		rdma_request_gpu(h->s, p->gpu, &j->gpu);
 }
 
@@ -268,7 +270,7 @@ static struct figure *add(const struct rdma_hosts *h, const struct host_pair *p,
 	row->nic = arena_strdup(h->figures->arena, own);
 	row->peer = arena_printf(h->figures->arena, "%s:%s", h->peer_name, far);
 	row->memory = region_way_word(way);
-	row->path = way != REGION_HOST && rdma_nearest_gpu(h->s, p->own)
+	row->path = !region_is_host(way) && rdma_nearest_gpu(h->s, p->own)
 			    ? arena_strdup(h->figures->arena, rdma_nearest_gpu(h->s, p->own)->class)
 			    : "";
 	return row;

@@ -111,7 +111,7 @@ static const struct verbs_gid_entry *own_gid(const struct nic_port *p, uint64_t 
 
 static uint64_t window_max(enum region_way way, uint64_t bytes, unsigned queues)
 {
-	uint64_t most = way == REGION_HOST ? WINDOW_MAX : HOSTS_GPU_WINDOW;
+	uint64_t most = region_is_host(way) ? WINDOW_MAX : HOSTS_GPU_WINDOW;
 
 	return bytes * queues > most ? bytes * queues : most;
 }
@@ -195,7 +195,7 @@ static int take_request(struct listen *l, const struct peer_message *m, enum lin
 	}
 	if (!s->open || (s->failed && action != LINK_CLOSE))
 		return refuse(l, "asks for data of a port that is not open");
-	if (action == LINK_PONG && (s->way != REGION_HOST || !rdma_is_round_trip(o.measure)))
+	if (action == LINK_PONG && (!region_is_host(s->way) || !rdma_is_round_trip(o.measure)))
 		return refuse(l, "asks for answers to what has none");
 	begin(l, port, &o);
 	return 0;

@@ -75,6 +75,19 @@ SAME_PLACE(context, ops.poll_cq);
 SAME_PLACE(context, ops.post_send);
 SAME_PLACE(context, async_fd);
 _Static_assert(sizeof(struct verbs_context_ops) == sizeof(struct ibv_context_ops), "context_ops");
+SAME_PLACE(context, abi_compat);
+
+/* Both count from the context, which comes last. */
+#define SAME_BEFORE_CONTEXT(member)                                                                \
+	_Static_assert(offsetof(struct verbs_extension, context) -                                 \
+				       offsetof(struct verbs_extension, member) ==                 \
+			       offsetof(struct theirs_extended_context, context) -                 \
+				       offsetof(struct theirs_extended_context, member),           \
+		       #member)
+SAME_BEFORE_CONTEXT(query_device_ex);
+SAME_BEFORE_CONTEXT(sz);
+SAME_PLACE(device_attr_ex, odp_caps);
+SAME_PLACE(device_attr_ex, odp_caps.per_transport_caps.rc_odp_caps);
 
 static void numbers_are_the_librarys(void **state)
 {
@@ -95,6 +108,10 @@ static void numbers_are_the_librarys(void **state)
 		{VERBS_SIGNALED, IBV_SEND_SIGNALED},
 		{VERBS_INLINE, IBV_SEND_INLINE},
 		{VERBS_RELAXED_ORDERING, IBV_ACCESS_RELAXED_ORDERING},
+		{VERBS_ON_DEMAND, IBV_ACCESS_ON_DEMAND},
+		{VERBS_ODP, IBV_ODP_SUPPORT},
+		{VERBS_ODP_RECV, IBV_ODP_SUPPORT_RECV},
+		{VERBS_ODP_READ, IBV_ODP_SUPPORT_READ},
 		{VERBS_WC_RNR_RETRY_EXC, IBV_WC_RNR_RETRY_EXC_ERR},
 		{VERBS_EVENT_DEVICE_FATAL, IBV_EVENT_DEVICE_FATAL},
 		{VERBS_EVENT_GID_CHANGE, IBV_EVENT_GID_CHANGE},
@@ -156,7 +173,7 @@ static struct loopback_job *job_of(enum region_way way)
 			 .pair = 5},
 		.gpu_limit_us = 60000000,
 	};
-	if (way != REGION_HOST) {
+	if (!region_is_host(way)) {
 		j->gpu.kind = DEVICE_HOST;
 		j->gpu.n = 1;
 		j->gpu.number[0] = 3;
@@ -188,8 +205,8 @@ static void all_is_right(void **state)
 		assert_int_equal(r.window, j->window);
 		for (int m = 0; m < RDMA_MEASURE_N; m++) {
 			const struct rdma_cell *c = &r.cells[m];
-			bool watched =
-				rdma_is_round_trip((enum rdma_measure)m) && way != REGION_HOST;
+			bool watched = rdma_is_round_trip((enum rdma_measure)m) &&
+				       !region_is_host((enum region_way)way);
 
 			assert_int_equal(c->done, !watched);
 			if (watched)
@@ -248,6 +265,7 @@ static void latencies_of_all_sizes_are_checked(void **state)
 			j->measures &= ~(1u << RDMA_WRITE | 1u << RDMA_READ | 1u << RDMA_BOTH);
 			j->window = 8 << 20;
 			j->load.bytes = j->load.latency_bytes = sizes[i];
+			j->load.trips = 3;
 			run("", j, &r);
 			for (int m = RDMA_LATENCY_WRITE; m < RDMA_MEASURE_N; m++) {
 				const struct rdma_cell *c = &r.cells[m];
@@ -381,6 +399,7 @@ static const struct {
 	{"reg=12", REGION_HOST, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock"},
 	{"reg=14", REGION_DMABUF, RDMA_STEP_REGISTER_HOST, EFAULT, "no-pages"},
 	{"reg=22", REGION_PEER, RDMA_STEP_REGISTER_HOST, EINVAL, "bad-arguments"},
+	{"no-paging", REGION_ON_DEMAND, RDMA_STEP_REGISTER_HOST, EINVAL, "no-on-demand-paging"},
 	{"peer=14", REGION_PEER, RDMA_STEP_REGISTER_PEER, EFAULT, "no-peer-memory"},
 	{"peer=12", REGION_PEER, RDMA_STEP_REGISTER_PEER, ENOMEM, "peer-memory-mapping"},
 	{"peer=22", REGION_PEER, RDMA_STEP_REGISTER_PEER, EINVAL, "peer-memory-refused"},
@@ -427,6 +446,31 @@ static void a_limit_on_memory_makes_the_window_smaller(void **state)
 	run("lock=100000", j, &r);
 	check_failure("lock=100000", &r.failure, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock");
 	free(j);
+}
+
+/* What is paged on demand is not locked. */
+static void a_limit_on_memory_is_none_for_what_is_paged(void **state)
+{
+	struct loopback_job *j = job_of(REGION_ON_DEMAND);
+	struct loopback_result r;
+
+	(void)state;
+	run("lock=100000", j, &r);
+	assert_int_equal(r.failure.step, RDMA_STEP_NONE);
+	assert_int_equal(r.window, j->window);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_RIGHT);
+	free(j);
+}
+
+static void paging_is_what_the_nic_says(void **state)
+{
+	struct nic_port ports[PORTS_MAX];
+
+	(void)state;
+	setenv("VERBS_STANDIN", "nics=2 no-paging@mlx5_1", 1);
+	assert_int_equal(ports_list(&verbs, ports), 2);
+	assert_int_equal(ports[0].pages, 1);
+	assert_int_equal(ports[1].pages, 0);
 }
 
 static void the_probe_of_dma_bufs(void **state)
@@ -846,6 +890,8 @@ int main(void)
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),
+		cmocka_unit_test(a_limit_on_memory_is_none_for_what_is_paged),
+		cmocka_unit_test(paging_is_what_the_nic_says),
 		cmocka_unit_test(the_probe_of_dma_bufs),
 		cmocka_unit_test(each_break_is_named),
 		cmocka_unit_test(what_the_nic_reports_is_told),

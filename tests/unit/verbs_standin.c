@@ -18,7 +18,8 @@
  *	reg=ERRNO         registering the host's memory, the first two of each protection domain
  *	peer=ERRNO        registering by address what comes third or later: a GPU's
  *	dmabuf=ERRNO      ibv_reg_dmabuf_mr; 93 and 95 are the answers to the probe too
- *	lock=BYTES        more than that at once is ENOMEM
+ *	lock=BYTES        more than that at once is ENOMEM, unless it is paged on demand
+ *	no-paging         on demand
  *	init=, rtr=, rts=ERRNO   ibv_modify_qp
  *	status=N          of the first completion; those behind it are flushed
  *	silent            nothing ever completes; stuck: posting never returns; die: it ends the process
@@ -196,19 +197,39 @@ EXPORT void ibv_free_device_list(struct verbs_device **list)
 	free(list);
 }
 
+EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a);
 static int poll_cq(struct verbs_cq *cq, int n, struct verbs_wc *wc);
 static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad);
 static int post_recv(struct verbs_qp *qp, struct verbs_recv_wr *wr, struct verbs_recv_wr **bad);
 
+static int query_device_ex(struct verbs_context *c, const void *input,
+			   struct verbs_device_attr_ex *a, size_t size)
+{
+	(void)input;
+	if (size < sizeof(*a))
+		return EINVAL;
+	ibv_query_device(c, &a->orig_attr);
+	if (fault(c, "no-paging") < 0) {
+		a->odp_caps.general_caps = VERBS_ODP;
+		a->odp_caps.per_transport_caps.rc_odp_caps = ~0u;
+	}
+	return 0;
+}
+
 EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d);
 EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d)
 {
-	struct verbs_context *c = calloc(1, sizeof(*c));
+	struct verbs_extension *e = calloc(1, sizeof(*e));
+	struct verbs_context *c = &e->context;
 	int events[2];
+
+	e->query_device_ex = query_device_ex;
+	e->sz = sizeof(*e);
+	c->abi_compat = VERBS_IS_EXTENDED;
 
 	c->device = d;
 	if (fails(c, "open") || pipe2(events, O_CLOEXEC) < 0) {
-		free(c);
+		free(e);
 		return NULL;
 	}
 	c->ops.poll_cq = poll_cq;
@@ -225,12 +246,11 @@ EXPORT int ibv_close_device(struct verbs_context *c)
 {
 	close(c->async_fd);
 	close(c->cmd_fd);
-	free(c);
+	free((char *)c - offsetof(struct verbs_extension, context));
 	live--;
 	return 0;
 }
 
-EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a);
 EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a)
 {
 	(void)c;
@@ -385,8 +405,14 @@ EXPORT struct verbs_mr *ibv_reg_mr(struct verbs_pd *opaque, void *at, size_t n, 
 {
 	struct pd *pd = (struct pd *)opaque;
 
-	(void)access;
-	if (over_limit(pd, n) || fails(pd->context, pd->registered < 2 ? "reg" : "peer"))
+	bool on_demand = access & VERBS_ON_DEMAND;
+
+	if (on_demand && fault(pd->context, "no-paging") >= 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if ((!on_demand && over_limit(pd, n)) ||
+	    fails(pd->context, pd->registered < 2 ? "reg" : "peer"))
 		return NULL;
 	pd->registered++;
 	return &region_new(pd, (uint64_t)at, n)->mr;

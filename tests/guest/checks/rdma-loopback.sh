@@ -27,6 +27,11 @@ said 'its table' 'RDMA_Read Latency Test'
 run 'dma-buf all the same' 1 onehop bench rdma --device host:1 --memory-by dma-buf
 said 'the answer of the real library' 'error 95'
 said 'and its cause' "the NIC's driver or its library cannot register dma-bufs"
+run 'on-demand paging all the same' 1 onehop bench rdma --device host:1 --memory-by on-demand
+said 'the answer of the real library to that' 'error 22'
+said 'and that it was known' 'This was expected: the NIC has no on-demand paging'
+run 'latencies of other sizes' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by host --only latency,send,immediate --size 9000
+said 'checked' 'correct in all 4 measurements'
 run 'a limit of 64 KiB' 1 su -s /bin/sh user -c 'ulimit -l 64; onehop bench rdma --device host:1 --memory-by host'
 said 'how much is wanted' 'this process may lock 65536'
 is 'nothing is left in the NIC' "$(rdma resource)" "$before"

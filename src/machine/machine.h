@@ -400,6 +400,8 @@ struct nccl_topology {
 struct nccl {
 	struct setting *settings;
 	size_t setting_n;
+	const char *
+		conf_missing; /* file that NCCL_CONF_FILE names and that is not there; NULL: none */
 	struct fact_str library; /* path of the libnccl that is (with --pid) or would be used */
 	struct fact_int version; /* 22809 for 2.28.9 */
 	struct fact_int pid;     /* --pid N */

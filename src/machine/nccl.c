@@ -101,7 +101,7 @@ static void read_environment(struct reader *r, struct fact_str text, enum settin
  * As NCCL reads it (src/misc/param.cc): lines NAME=VALUE, a # only in the first column, and nothing
  * is trimmed, so that a blank before the = makes another name.
  */
-static void read_conf(struct reader *r, const char *path, enum setting_origin origin)
+static struct fact_str read_conf(struct reader *r, const char *path, enum setting_origin origin)
 {
 	struct fact_str text = read_text(r, "%s", path + (*path == '/'));
 	const char *line = NULL;
@@ -114,17 +114,27 @@ static void read_conf(struct reader *r, const char *path, enum setting_origin or
 			add_setting(r, line, n, origin,
 				    arena_printf(r->m->arena, "%s:%u", path, number));
 	}
+	return text;
 }
 
 static void read_user_conf(struct reader *r, struct fact_str environment)
 {
 	const char *path = variable(r, environment, "NCCL_CONF_FILE");
 	const char *home = variable(r, environment, "HOME");
+	bool named = *path;
+	struct fact_str text;
 
-	if (!*path && *home == '/')
+	if (!named && *home == '/')
 		path = arena_printf(r->m->arena, "%s/.nccl.conf", strcmp(home, "/") ? home : "");
-	if (*path == '/') /* a relative one is relative to wherever the program will be started */
-		read_conf(r, path, SETTING_USER_CONF);
+	if (*path != '/') /* a relative one is relative to wherever the program will be started */
+		return;
+	text = read_conf(r, path, SETTING_USER_CONF);
+	if (!named || !fact_absent(text))
+		return;
+	r->m->nccl.conf_missing = path;
+	read_trouble(r, "NCCL_CONF_FILE",
+		     "%s is not there: NCCL reads neither that file nor ~/.nccl.conf", path);
+	r->m->troubles[r->m->trouble_n - 1].remedy = "make that file, or unset NCCL_CONF_FILE";
 }
 
 /* A text shows only the variables that its author chose. In a recording the list is complete. */

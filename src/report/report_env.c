@@ -151,6 +151,11 @@ static void add_settings(struct document *out, const struct diagnosis *d, const 
 				? "No variable of these libraries is set"
 				: "Which variables are set is unknown: the environment was not recorded");
 	add_unread(out, unread);
+	if (m->nccl.conf_missing)
+		document_item(out, STYLE_WARN, 0, "Not there:",
+			      "%s, which NCCL_CONF_FILE names: NCCL reads neither that file nor "
+			      "~/.nccl.conf",
+			      m->nccl.conf_missing);
 }
 
 /* ---- the NIC of each GPU ---- */

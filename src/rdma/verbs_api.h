@@ -268,7 +268,7 @@ enum verbs_odp_transport {
 	VERBS_ODP_READ = 1 << 3,
 };
 
-/* The first members; the call is told how many bytes there are. */
+/* The first members; the call gets their size. */
 struct verbs_device_attr_ex {
 	struct verbs_device_attr orig_attr;
 	uint32_t comp_mask;

@@ -338,6 +338,11 @@ static const struct run_failure_meaning meanings[] = {
 	 "use one NCCL version for all ranks; the line names both", "Mismatched NCCL version"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up for the reason in the line",
 	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among others)"},
+	{RUN_CRASHED, -1,
+	 "a process was killed from outside, most often because the host's memory ran out",
+	 "check the kernel log for 'Out of memory' or 'oom-kill' at the same time, and the "
+	 "memory limit of the container or the job",
+	 "signal 9"},
 	{RUN_CRASHED, -1, "a process was killed by a signal, which ended the other ranks too",
 	 "check the kernel log for an Xid at the same time and the stack trace of the "
 	 "process; after a bus error run onehop check (rule shm-size)"},

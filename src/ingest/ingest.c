@@ -39,6 +39,16 @@ static bool looks_like_text(int fd)
 	return n > 0 && (!content_fault(head, (size_t)n) || is_utf16(head, (size_t)n));
 }
 
+static int refuse_text(const struct pasted_text *x, const char *name)
+{
+	return x->issue ? err_set(EINVAL,
+				  "%s: is a page of GitHub; nothing that its author wrote has an "
+				  "output that onehop reads",
+				  name)
+			: text_refuse(strbuf_str(&x->head), x->head.len, name,
+				      "a recording or a text with outputs that onehop reads");
+}
+
 /*
  * A text is split into parts; one without a known part is refused with a message that says what it
  * is.
@@ -50,8 +60,7 @@ static int open_text(const char *path, struct pasted *t)
 	int r = text_read_pieces(path, INGEST_MAX_TEXT, pasted_feed, x);
 
 	if (r == 0 && !pasted_end(t, name, x))
-		r = text_refuse(strbuf_str(&x->head), x->head.len, name,
-				"a recording or a text with outputs that onehop reads");
+		r = refuse_text(x, name);
 	pasted_drop(x);
 	return r;
 }
@@ -337,6 +346,9 @@ static const struct ingest_format whole_files[] = {
 	{"copy of /sys and /proc", "what it has of the machine", "--from"},
 	{"archive or compressed file",
 	 "every text in it: gzip, bzip2, xz, zstd; tar, zip; nvidia-bug-report.log.gz, sosreport",
+	 "--from"},
+	{"issue of GitHub as JSON",
+	 "the texts of the issue and of its author's comments, as the API and gh issue view --json give them",
 	 "--from"},
 	{"JSON of onehop", "results of test and bench", "--observed, compare"},
 };

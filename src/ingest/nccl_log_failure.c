@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a process that a signal killed; -2 and -15 come of stopping the run. */
+#define DEEPSPEED_SIGNAL "exits with return code = -"
+
 /* ---- numbers and what they are called ---- */
 
 struct result {
@@ -217,6 +220,23 @@ static void read_signal(struct arena *a, const char *text, struct run_failure *r
 	ret->what = arena_strdup(a, s);
 }
 
+/* "[ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', ...] exits with return code = -9": of DeepSpeed's launcher, minus the signal. */
+static void read_return_code(struct arena *a, const char *text, struct run_failure *ret)
+{
+	static const char *const names[] = {
+		[6] = "Aborted", [7] = "Bus error", [9] = "Killed", [11] = "Segmentation fault"};
+	const char *last = text, *next;
+	int signal;
+
+	while ((next = strstr(last + 1, DEEPSPEED_SIGNAL)))
+		last = next;
+	signal = small_behind(last, DEEPSPEED_SIGNAL);
+
+	ret->what = signal >= 0 && signal < (int)COUNT(names) && names[signal]
+			    ? arena_printf(a, "signal %d (%s)", signal, names[signal])
+			    : arena_printf(a, "signal %d", signal);
+}
+
 static void read_nothing(struct arena *a, const char *text, struct run_failure *ret)
 {
 	(void)a;
@@ -260,6 +280,10 @@ static const struct mark {
 	{"Signal: Bus error", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
 	{"exited on signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
 	{"Caught signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{DEEPSPEED_SIGNAL "11", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
+	{DEEPSPEED_SIGNAL "9", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
+	{DEEPSPEED_SIGNAL "7", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
+	{DEEPSPEED_SIGNAL "6", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
 	{"NCCL communicator was aborted", NCCL_LINE_OTHER, true, RUN_ABORTED, read_nothing},
 	{"ncclCommAbort", NCCL_LINE_INFO | NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_ABORTED,
 	 read_nothing},
@@ -365,9 +389,10 @@ bool nccl_failure_is_in(const char *text, enum nccl_line line)
 /* Each text of the marks that count here has one of these. */
 static bool names_library(const char *text, size_t size)
 {
-	static const char *const names[] = {"NCCL",       "nccl",        "CUDA",
-					    "Cuda",       "Watchdog",    "cuda runtime error (",
-					    "UCX  ERROR", "allocate MR", "ibv_reg_mr"};
+	static const char *const names[] = {"NCCL",           "nccl",        "CUDA",
+					    "Cuda",           "Watchdog",    "cuda runtime error (",
+					    "UCX  ERROR",     "allocate MR", "ibv_reg_mr",
+					    "sigkill_handler"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (memmem(text, size, names[i], strlen(names[i])))

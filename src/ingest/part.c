@@ -113,7 +113,7 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "that it did not start, found no NVSwitch, or saw one fail; from its log, the journal or systemctl status"},
 	{"error of a run", run_error_match, NULL, PART_LOG, .unit = run_error_unit,
-	 .gives = "errors of PyTorch, NCCL, CUDA and MPI that ended a run"},
+	 .gives = "errors of PyTorch, NCCL, CUDA, MPI and DeepSpeed's launcher that ended a run"},
 	{0},
 };
 

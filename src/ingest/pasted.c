@@ -12,6 +12,7 @@
 #include "ingest/claims.h"
 #include "ingest/figures_open.h"
 #include "ingest/host_lines.h"
+#include "ingest/issue_json.h"
 #include "ingest/kept_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/observe.h"
@@ -23,6 +24,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* A page of GitHub has at most 100 comments of 64 KiB. */
+enum { MOST_JSON = 16 << 20 };
 
 /* One text. */
 struct page {
@@ -48,7 +52,8 @@ struct pasted {
 	struct pasted_text *begun;
 	struct trouble *troubles; /* of files as a whole */
 	size_t trouble_n;
-	const char *host; /* the one that is read; NULL: all parts are of one */
+	const char *host;   /* the one that is read; NULL: all parts are of one */
+	const char *author; /* of the page of GitHub that was given first; NULL: none was */
 };
 
 struct pasted *pasted_new(const char *name)
@@ -274,18 +279,44 @@ struct pasted_text *pasted_begin(struct pasted *t)
 	return x;
 }
 
+static bool is_blank(const char *data, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strchr(" \t\r\n", data[i]) || !data[i])
+			return false;
+	return true;
+}
+
+/* It is not read as JSON after all. */
+static void read_as_text(struct pasted_text *x)
+{
+	text_reduce_add(&x->lines, strbuf_str(&x->json), x->json.len);
+	strbuf_done(&x->json);
+	x->json = (struct strbuf){0};
+	x->form = FORM_TEXT;
+}
+
 void pasted_feed(void *to, const char *data, size_t n)
 {
 	struct pasted_text *x = to;
 
 	if (x->head.len < PASTED_HEAD)
 		strbuf_add(&x->head, data, n < PASTED_HEAD ? n : PASTED_HEAD);
-	text_reduce_add(&x->lines, data, n);
+	if (x->form == FORM_UNKNOWN && !is_blank(data, n))
+		x->form = issue_json_begins(data, n) ? FORM_JSON : FORM_TEXT;
+	if (x->form != FORM_JSON) {
+		text_reduce_add(&x->lines, data, n);
+		return;
+	}
+	strbuf_add(&x->json, data, n);
+	if (x->json.len > MOST_JSON)
+		read_as_text(x);
 }
 
 void pasted_drop(struct pasted_text *x)
 {
 	strbuf_done(&x->head);
+	strbuf_done(&x->json);
 }
 
 void pasted_add_trouble(struct pasted *t, const char *file, const char *what)
@@ -322,10 +353,66 @@ static size_t add_page(struct pasted *t, const char *name, const struct pasted_t
 	return page->part_n;
 }
 
+/* ---- pages of GitHub ---- */
+
+/* "2 comments by others have outputs of tools": those are of other machines. */
+static void report_others(struct pasted *t, const char *file, size_t others, size_t issues)
+{
+	AUTO_FREE char *what = xprintf(
+		"%zu %s by others %s outputs of tools, probably of other machines; not used",
+		others, text_plural(others, "comment", "comments"),
+		text_plural(others, "has", "have"));
+
+	if (others)
+		pasted_add_trouble(t, file, what);
+	if (issues > 1)
+		pasted_add_trouble(t, file, "has several issues, of which only the first is read");
+}
+
+/* The texts of its author. */
+static size_t add_posts(struct pasted *t, const char *file, const struct issue_posts *posts)
+{
+	size_t parts = 0, others = 0;
+
+	if (!t->author)
+		t->author = arena_strdup(t->arena, issue_author(posts, pasted_recognise));
+	for (size_t i = 0; i < posts->n; i++) {
+		const struct issue_post *p = &posts->items[i];
+		AUTO_FREE char *name = xprintf("%s:%s", file, p->name);
+
+		if (strcmp(p->author, t->author) == 0)
+			parts += pasted_add(t, name, p->text, strlen(p->text));
+		else
+			others += pasted_recognise(p->text, strlen(p->text));
+	}
+	report_others(t, file, others, posts->issues);
+	return parts;
+}
+
+/* False: it is another text. */
+static bool end_issue(struct pasted *t, const char *name, struct pasted_text *x, size_t *ret_parts)
+{
+	struct arena *a = arena_new();
+	struct issue_posts posts;
+
+	x->issue = issue_json_read(strbuf_str(&x->json), x->json.len, a, &posts);
+	if (x->issue)
+		*ret_parts = add_posts(t, name, &posts);
+	arena_free(a);
+	return x->issue;
+}
+
+/* ---- all of a text ---- */
+
 size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
 {
 	struct host_lines whole, *hosts = &whole;
 	size_t n, parts = 0;
+
+	if (x->form == FORM_JSON && end_issue(t, name, x, &parts))
+		return parts;
+	if (x->form == FORM_JSON)
+		read_as_text(x);
 
 	text_reduce_end(&x->lines);
 	n = host_lines_split(t->arena, x->lines.lines, x->lines.n, &hosts);

@@ -20,6 +20,10 @@ void pasted_free(struct pasted *t); /* NULL is fine */
 /* A text that is read in pieces; only its lines are kept, and its first bytes. */
 struct pasted_text {
 	struct text_reducer lines;
+	/* May be JSON: all of it so far, until it is known. */
+	enum { FORM_UNKNOWN, FORM_TEXT, FORM_JSON } form;
+	struct strbuf json;
+	bool issue;               /* it is a page of GitHub (issue_json.h) */
 	struct strbuf head;       /* what it seems to be, if it has no known part */
 	struct pasted_text *next; /* all that were begun */
 };

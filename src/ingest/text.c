@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "ingest/issue_json.h"
 #include "ingest/nccl_log.h"
 #include "ingest/nccl_tests.h"
 #include "ingest/nvbandwidth_text.h"
@@ -26,6 +27,7 @@
 /* A log may hold the table of the run that wrote it, so the table comes first. */
 const struct text_kind text_kinds[] = {
 	{"vLLM's cache of peer access", "onehop compare", vllm_cache_recognise, vllm_cache_parse},
+	{"a page of GitHub as JSON", "onehop check --from", issue_json_recognise, NULL},
 	{"JSON", "onehop compare", result_json_recognise, result_json_parse},
 	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise,
 	 p2p_test_parse},

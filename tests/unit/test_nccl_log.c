@@ -464,6 +464,39 @@ static void failures_without_nccl(void **state)
 	nccl_log_free(l);
 }
 
+#define LAUNCHER                                                                                   \
+	"[2026-11-24 10:00:34,590] [ERROR] [launch.py:321:sigkill_handler] ['python', '-u', "
+
+static void launcher_of_deepspeed(void **state)
+{
+	static const struct {
+		const char *line, *what; /* NULL: no failure */
+	} lines[] = {
+		{LAUNCHER "'t.py'] exits with return code = -11\n",
+		 "signal 11 (Segmentation fault)"},
+		{LAUNCHER "'t.py'] exits with return code = -9\n", "signal 9 (Killed)"},
+		{LAUNCHER "'exits with return code = -'] exits with return code = -7\n",
+		 "signal 7 (Bus error)"},
+		{LAUNCHER "'t.py'] exits with return code = -15\n", NULL},
+		{LAUNCHER "'t.py'] exits with return code = 1\n", NULL},
+		{"backup: ['cp'] exits with return code = -9\n", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct nccl_log *l;
+
+		if (!lines[i].what) {
+			assert_false(nccl_log_recognise(lines[i].line, strlen(lines[i].line)));
+			continue;
+		}
+		l = parsed(lines[i].line);
+		assert_int_equal(l->failure_n, 1);
+		assert_failure(&l->failures[0], RUN_CRASHED, -1, -1, lines[i].what, 1);
+		nccl_log_free(l);
+	}
+}
+
 static void unregistered_buffers_are_no_failures(void **state)
 {
 	struct nccl_log *l = parsed(INIT("COMPLETE") SAME_PID
@@ -761,6 +794,7 @@ int main(void)
 		cmocka_unit_test(time_outs_are_compared),
 		cmocka_unit_test(cuda_errors_of_others),
 		cmocka_unit_test(warnings_are_no_failures),
+		cmocka_unit_test(launcher_of_deepspeed),
 		cmocka_unit_test(unregistered_buffers_are_no_failures),
 		cmocka_unit_test(ends_are_seen),
 		cmocka_unit_test(the_shim_is_told_once),

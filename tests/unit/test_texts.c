@@ -2154,6 +2154,94 @@ static void launched_in_a_recording(void **state)
 	pasted_free(t);
 }
 
+/* ---- pages of GitHub ---- */
+
+#define FENCED "Before.\\r\\n```\\r\\nGPU 0: NVIDIA A40 (UUID: GPU-aaaaaaaa)\\r\\n```\\r\\n"
+#define OTHERS "GPU 0: NVIDIA H200 (UUID: GPU-bbbbbbbb)"
+#define LOADED "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Release Build"
+#define POST(login, body)                                                                          \
+	"{\"user\": {\"login\": \"" login "\"}, \"body\": \"" body "\", \"issue_url\": \"u\"}"
+
+static bool has_trouble(const struct machine *m, const char *what)
+{
+	for (size_t i = 0; i < m->trouble_n; i++)
+		if (strstr(m->troubles[i].what, what))
+			return true;
+	return false;
+}
+
+/* The author's texts are one machine's; other people have other machines. */
+static void an_issue_as_json(void **state)
+{
+	static const char *const pages[] = {
+		/* the API's issue, with its comments below it or as a page of its own */
+		"{\"title\": \"No P2P\", \"number\": 7, \"comments\": 2, \"user\": {\"login\": \"ann\"}, "
+		"\"body\": \"" FENCED "\"}\n[" POST("bob", OTHERS) ", " POST("ann", LOADED) "]",
+		/* gh issue view --json title,author,body,comments */
+		"{\"author\": {\"login\": \"ann\"}, \"title\": \"No P2P\", \"body\": \"" FENCED
+		"\", \"comments\": [{\"author\": {\"login\": \"bob\"}, \"body\": \"" OTHERS
+		"\"}, {\"author\": {\"login\": \"ann\"}, \"body\": \"" LOADED "\"}]}",
+		/* GraphQL */
+		" {\"data\": {\"repository\": {\"issue\": {\"author\": {\"login\": \"ann\"}, "
+		"\"title\": \"No P2P\", \"body\": \"" FENCED
+		"\", \"comments\": {\"nodes\": [{\"author\": {\"login\": \"bob\"}, \"body\": \"" OTHERS
+		"\"}, {\"author\": {\"login\": \"ann\"}, \"body\": \"" LOADED "\"}]}}}}}",
+		/* comments alone: of the first who shows an output */
+		"[" POST("bob", "Which GPU?") ", " POST("ann", FENCED) ", " POST(
+			"bob", OTHERS) ", " POST("ann", LOADED) "]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m = machine_of_one(pages[i]);
+
+		assert_int_equal(m->gpu_n, 1);
+		assert_string_equal(m->gpus[0].model.value, "NVIDIA A40");
+		assert_string_equal(m->gpus[0].model.from, i < 3 ? "a:issue:3" : "a:comment 2:3");
+		assert_true(fact_str_is(m->driver.module_version, "550.54.14"));
+		assert_true(has_trouble(m, "1 comment by others has outputs of tools"));
+		machine_free(m);
+	}
+}
+
+/* The page may come in several files. */
+static void comments_of_an_issue(void **state)
+{
+	static const char *const pages[] = {
+		"{\"title\": \"No P2P\", \"user\": {\"login\": \"ann\"}, \"body\": null}",
+		"[" POST("bob", OTHERS) ", " POST("ann", LOADED) "]",
+	};
+	struct machine *m = machine_of(pages, 2);
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 0);
+	assert_true(fact_str_is(m->driver.module_version, "550.54.14"));
+	machine_free(m);
+}
+
+/* Issues of several people, and JSON that is something else or cut off. */
+static void other_json(void **state)
+{
+	static const char *const texts[] = {
+		"[{\"title\": \"a\", \"user\": {\"login\": \"ann\"}, \"body\": \"" LOADED
+		"\"}, {\"title\": \"b\", \"user\": {\"login\": \"bob\"}, \"body\": \"" OTHERS
+		"\"}]",
+		"{\"body\": 7}\n" LOADED "\n",
+		"[   1.5] NVRM: loading\n" LOADED "\n",
+		"{\"title\": \"No P2P\", \"body\": \"cut\n" LOADED "\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct machine *m = machine_of_one(texts[i]);
+
+		assert_int_equal(m->gpu_n, 0);
+		assert_true(fact_str_is(m->driver.module_version, "550.54.14"));
+		assert_int_equal(has_trouble(m, "only the first is read"), i == 0);
+		machine_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2223,6 +2311,9 @@ int main(void)
 		cmocka_unit_test(multicast_fails),
 		cmocka_unit_test(launched_with),
 		cmocka_unit_test(launched_in_a_recording),
+		cmocka_unit_test(an_issue_as_json),
+		cmocka_unit_test(comments_of_an_issue),
+		cmocka_unit_test(other_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

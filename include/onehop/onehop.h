@@ -50,7 +50,8 @@ enum onehop_type {
  * rounded once. The two FLOAT8 types are reduced as ONEHOP_FLOAT16, which rounds after each rank, and rounded again at
  * the end; what is too large for them becomes their largest finite value. Sums and products of integers wrap. ONEHOP_AVG divides the (wrapped) sum of integers
  * towards zero, and multiplies that of floats by 1 / ranks. With a NaN, ONEHOP_MAX and ONEHOP_MIN give
- * one of the operands, the same one on all ranks.
+ * one of the operands, the same one on all ranks. The sum or product of several NaNs is a NaN with the same bits on all
+ * ranks, but another size or algorithm may give the bits of another one of them: the only exception to the above.
  */
 enum onehop_op { ONEHOP_SUM, ONEHOP_PROD, ONEHOP_MAX, ONEHOP_MIN, ONEHOP_AVG, ONEHOP_OP_N };
 
@@ -183,6 +184,7 @@ int onehop_recv(struct onehop_comm *comm, void *out, size_t count, enum onehop_t
  * What this thread calls between the two is checked at once, and enqueued by the last onehop_group_end (groups may be
  * nested), in the order of the calls, for any number of communicators and streams. Sends and receives of one
  * communicator and stream become one kernel, where the first of them was called. Buffers must not change until then.
+ * What the group holds of a communicator that this thread closes before its end is dropped.
  * onehop_group_end: the error of the first operation that could not be enqueued; those behind it are not, and the
  * communicator should be aborted. If a call in the group failed, nothing is enqueued.
  */

@@ -32,7 +32,7 @@ static int check_pair(const struct group_call *c)
 		return r;
 	r = operation_check_elements(name, q->count, q->type);
 	if (r == 0 && (q->root < 0 || (unsigned)q->root >= c->comm->facts.n))
-		r = err_set(EINVAL, "%s: rank %d is not one; ranks are 0 to %u", name, q->root,
+		r = err_set(EINVAL, "%s: peer %d is not a rank; ranks are 0 to %u", name, q->root,
 			    c->comm->facts.n - 1);
 	if (r == 0 && q->count && !buffer)
 		r = err_set(EINVAL, "%s: %s is NULL", name, c->kind == GROUP_SEND ? "in" : "out");

@@ -272,8 +272,9 @@ int onehop_alloc(struct onehop_comm *comm, size_t size, void **ret)
 {
 	int r = comm_check_open(comm, "onehop_alloc");
 
-	if (r == 0 && !ret)
-		r = err_set(EINVAL, "onehop_alloc: no place for the memory");
+	if (r == 0 && (!ret || !size))
+		r = err_set(EINVAL, "onehop_alloc: %s",
+			    ret ? "0 bytes cannot be allocated" : "no place for the memory");
 	return r < 0 ? r : comm_alloc(comm, size, ret);
 }
 

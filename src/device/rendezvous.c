@@ -63,7 +63,7 @@ static int check_request(const struct rendezvous_request *q)
 		return err_set(EINVAL, "the key of a rendezvous must have 1 to %d bytes",
 			       RENDEZVOUS_KEY_MAX);
 	if (q->n < 1 || q->n > RENDEZVOUS_RANK_MAX || q->rank < 0 || q->rank >= q->n)
-		return err_set(EINVAL, "rank %d of %d", q->rank, q->n);
+		return err_set(EINVAL, "there is no rank %d of %d ranks", q->rank, q->n);
 	return 0;
 }
 

@@ -138,6 +138,7 @@ static void answers_without_a_place(void **state)
 	open_all(&a, &simulated);
 	expect_error(onehop_memory_used(a.comms[0], NULL), -EINVAL, "memory_used: no place");
 	expect_error(onehop_alloc(a.comms[0], 64, NULL), -EINVAL, "alloc: no place");
+	expect_error(onehop_alloc(a.comms[0], 0, (void **)&a.in[0]), -EINVAL, "alloc: 0 bytes");
 	expect_error(onehop_expect(a.comms[0], ONEHOP_ALL_REDUCE, 1, ONEHOP_INT8, ONEHOP_SUM, NULL),
 		     -EINVAL, "expect: no place");
 	sum_all(&a);
@@ -654,7 +655,7 @@ static void what_groups_refuse(void **state)
 	expect_error(onehop_send(NULL, a.in[0], 1, ONEHOP_INT8, 0, NULL), -EINVAL,
 		     "send: no communicator");
 	expect_error(onehop_send(a.comms[0], a.in[0], 1, ONEHOP_INT8, RANKS, NULL), -EINVAL,
-		     "rank 0: send: rank 4 is not one");
+		     "rank 0: send: peer 4 is not a rank");
 	expect_error(onehop_recv(a.comms[1], NULL, 1, ONEHOP_INT8, 0, NULL), -EINVAL,
 		     "rank 1: recv: out is NULL");
 	expect_error(onehop_send(a.comms[1], a.in[0], 1, ONEHOP_INT8, 1, NULL), -EINVAL,

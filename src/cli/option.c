@@ -36,7 +36,8 @@ static int set_number(const struct option *o, const char *value, int *ret)
 	uint64_t number;
 
 	if (text_to_u64(value, &number) < 0 || number < 1 || number > INT_MAX)
-		return err_set(EINVAL, "%s must be a number from 1 on, not '%s'", name, value);
+		return err_set(EINVAL, "%s must be a whole number from 1 to %d, not '%s'", name,
+			       INT_MAX, value);
 	*ret = (int)number;
 	return 0;
 }

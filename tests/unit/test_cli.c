@@ -182,8 +182,9 @@ static void mistakes_are_named(void **state)
 	FAILS("unknown option '--p3p'; did you mean -p2p?", "--p3p");
 	FAILS("unknown option '--zzzzzzzz'", "--zzzzzzzz");
 	FAILS("unknown option '-tv'", "-tv");
-	FAILS("--number must be a number from 1 on, not '0'", "--number", "0");
-	FAILS("--number must be a number from 1 on, not '99999999999'", "--number", "99999999999");
+	FAILS("--number must be a whole number from 1 to 2147483647, not '0'", "--number", "0");
+	FAILS("--number must be a whole number from 1 to 2147483647, not '99999999999'", "--number",
+	      "99999999999");
 	FAILS("--colour must be one of red, green, not 'blue'", "--colour", "blue");
 	FAILS("unexpected argument 'c'", "a", "b", "c");
 }

@@ -2,6 +2,7 @@
 /*
  * The format, a line each:
  *   = NAME   a text begins
+ *   ! N LINE it is large: N lines that mattered are not kept, the first of them LINE; 0 0: some of the kernel log
  *   |LINE    a line of it
  *   * N      N lines that nothing was read from
  */
@@ -20,6 +21,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -94,8 +97,17 @@ static const char *between(const struct text_line *l, const struct part *before,
 	return text;
 }
 
-void kept_text_write(const char *name, const struct text_line *lines, size_t line_n,
-		     const struct part *parts, size_t part_n, struct strbuf *out)
+static void put_left_out(struct strbuf *out, const struct text_reducer *r)
+{
+	if (r->lost)
+		strbuf_puts(out, "! 0 0\n");
+	if (r->left_out)
+		strbuf_printf(out, "! %zu %u\n", r->left_out, r->first_left_out);
+}
+
+void kept_text_write(const char *name, const struct text_reducer *reducer,
+		     const struct text_line *lines, size_t line_n, const struct part *parts,
+		     size_t part_n, struct strbuf *out)
 {
 	const struct part *p = parts, *end = parts + part_n;
 	struct arena *a = arena_new();
@@ -103,6 +115,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 	unsigned last = 0, before;
 
 	strbuf_printf(out, "= %s\n", name);
+	put_left_out(out, reducer);
 	for (const struct text_line *l = lines; l < lines + line_n; l++) {
 		const char *text;
 
@@ -146,29 +159,71 @@ static int add_unused(const char *count, const char *file, unsigned number, stru
 	return 0;
 }
 
-static void end_text(struct pasted *t, const char *name, struct strbuf *text)
+/* What is being read. */
+struct kept_text {
+	char *name; /* NULL: nothing yet */
+	struct strbuf text;
+	struct { /* as in struct text_reducer */
+		size_t left_out;
+		unsigned first_left_out;
+		bool lost;
+	} limits;
+};
+
+static void cleanup_text(struct kept_text *k)
 {
-	if (name)
-		pasted_add(t, name, strbuf_str(text), text->len);
-	text->len = 0;
+	free(k->name);
+	strbuf_done(&k->text);
+}
+
+static void end_text(struct pasted *t, struct kept_text *k)
+{
+	if (k->name) {
+		struct pasted_text *x = pasted_begin(t);
+
+		pasted_feed(x, strbuf_str(&k->text), k->text.len);
+		x->lines.left_out = k->limits.left_out;
+		x->lines.first_left_out = k->limits.first_left_out;
+		x->lines.lost = k->limits.lost;
+		pasted_end(t, k->name, x);
+		pasted_drop(x);
+	}
+	cleanup_text(k);
+	*k = (struct kept_text){0};
+}
+
+static int read_limits(const char *s, const char *file, unsigned number, struct kept_text *k)
+{
+	unsigned long left_out, first;
+	int n = 0;
+
+	if (sscanf(s, "%9lu %9lu%n", &left_out, &first, &n) != 2 || s[n])
+		return bad_line(file, number, "expected two numbers");
+	k->limits.lost |= !left_out;
+	if (left_out) {
+		k->limits.left_out = left_out;
+		k->limits.first_left_out = (unsigned)first;
+	}
+	return 0;
 }
 
 /* Copies a line out of the content, so that it is terminated. */
-static int add_line(const char *line, const char *file, unsigned number, struct strbuf *text)
+static int add_line(const char *line, const char *file, unsigned number, struct kept_text *k)
 {
 	if (*line == '|') {
-		strbuf_printf(text, "%s\n", line + 1);
+		strbuf_printf(&k->text, "%s\n", line + 1);
 		return 0;
 	}
+	if (text_starts_with(line, "! "))
+		return read_limits(line + 2, file, number, k);
 	return text_starts_with(line, "* ")
-		       ? add_unused(line + 2, file, number, text)
-		       : bad_line(file, number, "expected '= NAME', '|LINE' or '* N'");
+		       ? add_unused(line + 2, file, number, &k->text)
+		       : bad_line(file, number, "expected '= NAME', '|LINE', '* N' or '! N LINE'");
 }
 
 int kept_texts_add(const char *content, const char *file, struct pasted *t)
 {
-	AUTO_STRBUF struct strbuf text = {0};
-	AUTO_FREE char *name = NULL;
+	CLEANUP(cleanup_text) struct kept_text k = {0};
 	const char *line = NULL;
 	unsigned number = 0;
 	size_t n;
@@ -179,16 +234,15 @@ int kept_texts_add(const char *content, const char *file, struct pasted *t)
 
 		number++;
 		if (text_starts_with(copy, "= ")) {
-			end_text(t, name, &text);
-			free(name);
-			name = xstrdup(copy + 2);
-		} else if (!name) {
+			end_text(t, &k);
+			k.name = xstrdup(copy + 2);
+		} else if (!k.name) {
 			r = bad_line(file, number, "expected '= NAME'");
 		} else {
-			r = add_line(copy, file, number, &text);
+			r = add_line(copy, file, number, &k);
 		}
 	}
 	if (r == 0)
-		end_text(t, name, &text);
+		end_text(t, &k);
 	return r;
 }

@@ -12,9 +12,11 @@ struct part;
 struct pasted;
 struct strbuf;
 struct text_line;
+struct text_reducer;
 
-/* Appends the text `name` of line_n lines; its parts are in the order of their lines. */
-void kept_text_write(const char *name, const struct text_line *lines, size_t line_n,
-		     const struct part *parts, size_t part_n, struct strbuf *out);
+/* Appends the text `name` of line_n lines, which `reducer` kept; its parts are in the order of their lines. */
+void kept_text_write(const char *name, const struct text_reducer *reducer,
+		     const struct text_line *lines, size_t line_n, const struct part *parts,
+		     size_t part_n, struct strbuf *out);
 /* Adds every text in the content of RECORDING_TEXTS. 0 or a negative errno with a sentence. */
 int kept_texts_add(const char *content, const char *file, struct pasted *t);

@@ -613,8 +613,8 @@ void pasted_keep(const struct pasted *t, struct strbuf *out)
 	for (size_t i = 0; i < t->page_n; i++) {
 		const struct page *page = &t->pages[i];
 
-		kept_text_write(page->name, page->lines, page->line_n, page->parts, page->part_n,
-				out);
+		kept_text_write(page->name, page->reducer, page->lines, page->line_n, page->parts,
+				page->part_n, out);
 	}
 }
 

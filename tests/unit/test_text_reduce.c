@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "ingest/kept_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/pasted.h"
 #include "ingest/text_reduce.h"
@@ -356,6 +357,25 @@ static void a_recording_keeps_the_numbers(void **state)
 	pasted_free(t);
 }
 
+/* A recording of a text that lost lines does not prove more than the text. */
+static void a_recording_keeps_the_limits(void **state)
+{
+	AUTO_STRBUF struct strbuf text = {0}, kept = {0}, again = {0};
+	struct pasted *t = pasted_new("log"), *u = pasted_new("recording");
+
+	(void)state;
+	add_ranks(&text);
+	add_endless(&text, 200000);
+	pasted_add(t, "log", text.text, text.len);
+	pasted_keep(t, &kept);
+	assert_non_null(strstr(strbuf_str(&kept), "= log\n! "));
+	assert_int_equal(kept_texts_add(strbuf_str(&kept), "recording", u), 0);
+	pasted_keep(u, &again);
+	assert_memory_equal(kept.text, again.text, 20);
+	pasted_free(t);
+	pasted_free(u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +391,7 @@ int main(void)
 		cmocka_unit_test(repetitions_are_reported),
 		cmocka_unit_test(waits_of_some_ranks_are_not_compared),
 		cmocka_unit_test(a_recording_keeps_the_numbers),
+		cmocka_unit_test(a_recording_keeps_the_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

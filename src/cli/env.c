@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "report/report_env.h"
 #include "session/advice_session.h"
+#include "session/tune_session.h"
 
 #include <string.h>
 
@@ -130,6 +131,7 @@ static int print_ranks(const struct topology *t, const struct env_options *o)
 
 static int print_shim(const struct topology *t, const struct env_options *o)
 {
+	struct tune_use tuned = {0};
 	struct document *out;
 
 	if (t->gpu_n < 2)
@@ -137,8 +139,10 @@ static int print_shim(const struct topology *t, const struct env_options *o)
 			EXIT_NOT_JUDGED,
 			"%s has fewer than two NVIDIA GPUs, so the shim would pass on every call",
 			place_of(t->machine));
+	if (!o->common.machine.no_store)
+		tune_find_of(t, &tuned); /* a table that cannot be read says why in it */
 	out = document_new();
-	report_env_shim(out, t);
+	report_env_shim(out, t, &tuned);
 	return show_document(out, &o->common, EXIT_OK);
 }
 

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#define FASTER_RANKS_MAX 4u
+
 struct faster {
 	enum operation operation;
 	unsigned ranks;

@@ -6,6 +6,7 @@
 
 struct advice;
 struct script_setting;
+struct tune_use;
 struct variable;
 
 /* What a script sets to something that only shows when it runs. */
@@ -23,8 +24,8 @@ json_t *report_env_json(const struct diagnosis *d, const struct advice *a,
 /* `env --explain NAME`. */
 void report_variable(struct document *out, const struct variable *v);
 
-/* `env --shim`: the NCCL shim on a machine with two GPUs or more. */
-void report_env_shim(struct document *out, const struct topology *t);
+/* `env --shim`: the NCCL shim on a machine with two GPUs or more. `tuned`: times of its GPUs, or why there are none. */
+void report_env_shim(struct document *out, const struct topology *t, const struct tune_use *tuned);
 
 /* Only what is needed for sure is in these, and nothing else. */
 void format_env_shell(const struct advice *a, struct strbuf *out); /* export NAME=VALUE */

@@ -9,6 +9,7 @@
 #include "base/state.h"
 #include "collective/operation.h"
 #include "session/store.h"
+#include "topology/topology.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -81,28 +82,89 @@ static int read_table(const char *path, struct tuned *ret)
 	return r < 0 ? r : tuned_parse(text, size, path, ret);
 }
 
-int tune_find(const struct devices *d, unsigned n, struct tune_use *ret)
+/* Reads the table, if there is one: *ret_read. */
+static int read_saved(const char *file, struct tune_use *ret, bool *ret_read)
 {
 	AUTO_FREE char *folder = state_folder();
-	char why[TUNED_WHY_SIZE];
-	struct tuned_identity now;
 	int r;
 
 	*ret = (struct tune_use){0};
+	*ret_read = false;
 	if (!folder)
 		return 0;
-	snprintf(ret->path, sizeof(ret->path), "%s/%s", folder, file_of(d));
+	snprintf(ret->path, sizeof(ret->path), "%s/%s", folder, file);
 	if (access(ret->path, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	r = read_table(ret->path, &ret->table);
-	if (r < 0) {
+	if (r < 0)
 		snprintf(ret->why, sizeof(ret->why), "%s", err_msg());
+	*ret_read = r == 0;
+	return r;
+}
+
+static void compare(struct tune_use *u, const struct tuned_identity *now)
+{
+	char why[TUNED_WHY_SIZE];
+
+	u->found = !tuned_differs(&u->table.identity, now, why);
+	if (!u->found)
+		snprintf(u->why, sizeof(u->why), "%s does not apply: %s", u->path, why);
+}
+
+int tune_find(const struct devices *d, unsigned n, struct tune_use *ret)
+{
+	struct tuned_identity now;
+	bool found;
+	int r = read_saved(file_of(d), ret, &found);
+
+	if (!found)
 		return r;
-	}
 	identify(d, n, &now);
-	ret->found = !tuned_differs(&ret->table.identity, &now, why);
-	if (!ret->found)
-		snprintf(ret->why, sizeof(ret->why), "%s does not apply: %s", ret->path, why);
+	compare(ret, &now);
+	return 0;
+}
+
+/* The endpoint of the GPU with that UUID; gpu_n: none is known to have it. */
+static size_t gpu_with(const struct topology *t, const char *uuid)
+{
+	size_t i = 0;
+
+	while (i < t->gpu_n) {
+		const struct gpu *g = &t->machine->gpus[t->endpoints[i].index];
+
+		if (*uuid && strcmp(fact_str_or(g->uuid, ""), uuid) == 0)
+			break;
+		i++;
+	}
+	return i;
+}
+
+int tune_find_of(const struct topology *t, struct tune_use *ret)
+{
+	const struct tuned_identity *then = &ret->table.identity;
+	size_t gpu[COLLECTIVE_RANKS_MAX];
+	struct tuned_identity now;
+	bool found;
+	int r = read_saved("tune.txt", ret, &found);
+
+	if (!found)
+		return r;
+	now = *then;
+	copy_word(fact_str_or(t->machine->driver.module_version, ""), now.driver);
+	for (unsigned i = 0; i < then->n; i++) {
+		gpu[i] = gpu_with(t, then->device[i].uuid);
+		if (gpu[i] == t->gpu_n) {
+			snprintf(ret->why, sizeof(ret->why), "%s is of other GPUs", ret->path);
+			return 0;
+		}
+		copy_word(t->endpoints[gpu[i]].pci->name, now.device[i].key);
+	}
+	for (unsigned i = 0; i < then->n; i++)
+		for (unsigned j = 0; j < then->n; j++)
+			if (i != j)
+				path_class_name(topology_path(t, gpu[i], gpu[j]), now.path[i][j],
+						sizeof(now.path[i][j]));
+	compare(ret, &now);
 	return 0;
 }
 

@@ -53,3 +53,6 @@ struct tune_use {
  * damaged; another negative errno: it cannot be read. Then nothing is found.
  */
 int tune_find(const struct devices *d, unsigned n, struct tune_use *ret);
+
+/* The same for GPUs of a machine: the saved table, if all of its devices are among them, known by their UUIDs. */
+int tune_find_of(const struct topology *t, struct tune_use *ret);

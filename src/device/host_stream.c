@@ -176,30 +176,36 @@ int host_stream_new(struct device_set *set, int device, struct stream *ret)
 }
 
 /* NULL stands for the device's default stream, which exists from its first use on. */
-static struct host_stream *find_stream(struct host_set *h, int device, const void *native)
+static int find_stream(struct host_set *h, int device, const void *native, struct host_stream **ret)
 {
 	struct host_stream *s = h->streams;
 	struct stream made = {0};
+	int r;
 
 	while (s && (s->device != device || (native ? s != native : !s->standard)))
 		s = s->next;
-	if (s || native || host_stream_new(&h->set, device, &made) < 0)
-		return s;
-	s = stream_of(h, made);
-	if (s)
+	if (!s && native)
+		return err_set(EINVAL, "not a stream of host device %d of the set", device);
+	if (!s) {
+		r = host_stream_new(&h->set, device, &made);
+		if (r < 0)
+			return r;
+		s = stream_of(h, made);
 		s->standard = true;
-	return s;
+	}
+	*ret = s;
+	return 0;
 }
 
 int host_stream_wrap(struct device_set *set, int device, void *native, struct stream *ret)
 {
 	struct host_set *h = host_of(set);
-	struct host_stream *s = find_stream(h, device, native);
+	struct host_stream *s = NULL;
 	uint64_t id;
-	int r;
+	int r = find_stream(h, device, native, &s);
 
-	if (!s)
-		return err_set(EINVAL, "not a stream of host device %d of the set", device);
+	if (r < 0)
+		return r;
 	r = host_table_add(&h->handles, s, &id);
 	if (r == 0)
 		*ret = (struct stream){.id = id, .device = device};

@@ -256,6 +256,9 @@ static void other_libraries_use_streams(void **state)
 	rig_wait(s, stream);
 	assert_int_equal(n, 2);
 	assert_int_equal(s->ops->stream_wrap(s, 0, &n, &wrapped), -EINVAL);
+	/* A default stream that cannot be made: why, not that NULL is no stream. */
+	assert_int_equal(s->ops->stream_wrap(s, 99, NULL, &wrapped), -EINVAL);
+	assert_null(strstr(err_msg(), "not a stream"));
 	device_close(s);
 }
 

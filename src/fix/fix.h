@@ -96,6 +96,9 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 int fix_check_forget(const struct fix_run *run, const struct journal_entry *entries, size_t n,
 		     unsigned number, size_t *ret);
 int fix_forget(const struct fix_run *run, unsigned number);
+/* Files that are onehop's alone and are there, though no fix that is open and can be read has them; in the arena. */
+size_t fix_left_files(struct fix_host *h, const struct journal_entry *entries, size_t n,
+		      struct arena *a, const char ***ret);
 /* 0, or -EBUSY with a sentence: a fix is on trial, and no other is made before that is decided. */
 int fix_check_trial(const struct journal_entry *entries, size_t n);
 /*

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fix/make_plan.h"
+#include "fix/own_files.h"
 
 #include "base/alloc.h"
 #include "base/array.h"
@@ -15,17 +16,9 @@
 #include "machine/line_keeper.h"
 #include "machine/machine.h"
 
-/* Drop-ins of onehop's own, relative to the root. */
-#define FILE_GRUB        "etc/default/grub.d/99-onehop.cfg"
-#define FILE_MODPROBE    "etc/modprobe.d/onehop.conf"
-#define FILE_LIMITS      "etc/security/limits.d/onehop.conf"
-#define FILE_MANAGER     "etc/systemd/system.conf.d/onehop.conf"
+/* Files that others have lines in too, relative to the root. */
 #define FILE_NCCL        "etc/nccl.conf"
 #define FILE_KERNEL_LINE "etc/kernel/cmdline"
-#define UNIT_ACS         "onehop-acs.service"
-#define UNIT_PEERMEM     "onehop-peermem.service"
-#define UNIT_PERSISTENCE "onehop-persistence.service"
-#define UNIT_TRIAL       "onehop-trial.service"
 
 /* The shortest command line that a kernel takes whole is 2048 bytes (COMMAND_LINE_SIZE of x86), with a zero. */
 enum { COMMAND_LINE_MAX = 2047 };

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#define UNITS   "etc/systemd/system/"
-#define ENABLED UNITS "multi-user.target.wants/"
+#define ENABLED FOLDER_UNITS "multi-user.target.wants/"
 
 /* ---- the program that units run ---- */
 
@@ -161,7 +160,7 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 			u->nix);
 		return;
 	}
-	f = plan_file(p, arena_printf(p->a, UNITS "%s", u->name), PHASE_UNITS);
+	f = plan_file(p, arena_printf(p->a, FOLDER_UNITS "%s", u->name), PHASE_UNITS);
 	if (!f)
 		return;
 	f->text = unit_text(p, u);
@@ -255,7 +254,7 @@ static bool is_useful(const char *unit)
 
 static const char *packaged_unit(struct planner *p)
 {
-	static const char *const folders[] = {UNITS, "usr/lib/systemd/system/",
+	static const char *const folders[] = {FOLDER_UNITS, "usr/lib/systemd/system/",
 					      "lib/systemd/system/"};
 
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {

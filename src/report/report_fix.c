@@ -52,12 +52,27 @@ static void add_nothing_changed(struct document *out)
 	document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed.");
 }
 
+/* What a fix that cannot be read did is unknown, but for these. */
+static void add_left_files(struct document *out, const struct fix_outcome *o)
+{
+	if (!o->left_file_n)
+		return;
+	document_blank(out);
+	document_paragraph(
+		out, STYLE_WARN, 0,
+		"These files of onehop are there, and no other fix has them. If you do not want what they do, remove them, and regenerate what is made from them (grub.cfg, the initramfs):");
+	for (size_t i = 0; i < o->left_file_n; i++)
+		document_item(out, STYLE_PLAIN, 2, "-", "%s/%s", o->root ? o->root : "",
+			      o->left_files[i]);
+}
+
 void report_forgotten(struct document *out, const struct fix_outcome *o)
 {
 	const struct journal_entry *e = o->entry;
 	AUTO_STRBUF struct strbuf shown = {0};
 
 	if (o->dry_run) {
+		add_left_files(out, o);
 		add_nothing_changed(out);
 		return;
 	}
@@ -67,6 +82,7 @@ void report_forgotten(struct document *out, const struct fix_outcome *o)
 		out, STYLE_PLAIN, 0,
 		"Fix %u is closed, and nothing else was changed. onehop undo skips it%s.",
 		e->number, strbuf_str(&shown));
+	add_left_files(out, o);
 }
 
 /* ---- what comes first ---- */

@@ -256,12 +256,15 @@ json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *
 
 json_t *report_undo_json(const struct fix_outcome *o)
 {
-	json_t *all = json_head("undo");
+	json_t *all = json_head("undo"), *left = json_array();
 
 	json_object_set_new(all, "root", json_text(o->root));
 	json_object_set_new(all, "dry_run", json_boolean(o->dry_run));
 	json_object_set_new(all, "plan", o->entry ? steps_json(o->entry->plan) : json_null());
 	json_object_set_new(all, "result", outcome_json(o));
+	for (size_t i = 0; i < o->left_file_n; i++)
+		json_array_append_new(left, json_sprintf("/%s", o->left_files[i]));
+	json_object_set_new(all, "left_files", left);
 	return all;
 }
 

@@ -353,6 +353,9 @@ struct fix_outcome change_session_forget(struct change_session *s, unsigned numb
 	if (r == 0 && !dry_run)
 		r = fix_forget(&run, o.number);
 	finish(s, r, &o);
+	if (!o.error && o.entry && o.entry->damage)
+		o.left_file_n =
+			fix_left_files(&s->host, s->journal, s->journal_n, s->arena, &o.left_files);
 	return o;
 }
 

@@ -34,6 +34,9 @@ struct fix_outcome {
 	struct left_build *left_builds;
 	size_t left_build_n;
 	const char *left_sources;
+	/* What a damaged fix that was closed may have left: files that are onehop's alone. */
+	const char **left_files;
+	size_t left_file_n;
 	/* Of a rehearsal: the present state of each step, and its value if that is neither old nor new, else NULL. */
 	enum step_state *look;
 	char **now;

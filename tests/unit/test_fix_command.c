@@ -496,6 +496,38 @@ static void forgotten_damage_is_settled(void **state)
 	assert_json("history --json", s.root, 0, "history.schema.json");
 }
 
+/* What the damaged fix did is unknown; what is onehop's alone, and of no other fix, is named. */
+static void forgotten_damage_names_what_is_left(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	struct result now CLEANUP(result_done) = {0};
+	AUTO_FREE char *left = NULL, *other = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/default/grub.d/99-onehop.cfg", NULL, "1\n");
+	apply_file(s.root, "etc/modprobe.d/onehop.conf", NULL, "2\n");
+	put(s.root, "var/lib/onehop/fixes/1/plan.json", "rubbish");
+	left = xprintf("%s/etc/default/grub.d/99-onehop.cfg", s.root);
+	other = xprintf("%s/etc/modprobe.d/onehop.conf", s.root);
+	now = run("undo --forget 1 --width 250", s.root);
+	assert_non_null(strstr(now.out, "Fix 1 is closed"));
+	assert_non_null(strstr(now.out, left));
+	assert_null(strstr(now.out, other));
+}
+
+static void forgotten_damage_in_json(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/modprobe.d/onehop.conf", NULL, "2\n");
+	put(s.root, "var/lib/onehop/fixes/1/plan.json", "rubbish");
+	assert_json("undo --forget 1 --json", s.root, 0, "undo.schema.json");
+	assert_runs("undo 1 --json", s.root, EXIT_REFUSED, "\"left_files\": []");
+}
+
 /* --dry-run refuses what the undo would refuse, and nothing else. */
 static void dry_run_sees_later_fixes(void **state)
 {
@@ -743,6 +775,8 @@ int main(void)
 		cmocka_unit_test(bad_roots_are_refused),
 		cmocka_unit_test(damage_hides_nothing),
 		cmocka_unit_test(forgotten_damage_is_settled),
+		cmocka_unit_test(forgotten_damage_names_what_is_left),
+		cmocka_unit_test(forgotten_damage_in_json),
 		cmocka_unit_test(dry_run_sees_later_fixes),
 		cmocka_unit_test(recordings_are_never_applied),
 		cmocka_unit_test(a_limit_on_files_is_an_error),

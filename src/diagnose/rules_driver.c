@@ -79,6 +79,7 @@ static struct fact_str version_on_disk(const struct nvidia_driver *d)
 static const char *load_remedy(struct rule_run *run)
 {
 	struct fact_str version = version_on_disk(&run->m->driver);
+	const char *own = distribution_driver(distribution_of(&run->m->kernel));
 
 	if (fact_known(version))
 		return run_text(
@@ -86,7 +87,7 @@ static const char *load_remedy(struct rule_run *run)
 			"`modprobe nvidia` (version %s is installed); if that fails, the kernel "
 			"log says why",
 			version.value);
-	return run->rule->remedy;
+	return own ? own : run->rule->remedy;
 }
 
 static enum verdict probe_loaded(struct rule_run *run)

@@ -161,6 +161,16 @@ const char *distribution_remove_old_peermem(enum distribution d)
 	return tools[d].old_peermem;
 }
 
+const char *distribution_driver(enum distribution d)
+{
+	return d == DISTRIBUTION_NIXOS
+		       ? "set nixpkgs.config.allowUnfree = true, services.xserver.videoDrivers = "
+			 "[ \"nvidia\" ] and hardware.nvidia.open = true in the system's "
+			 "configuration (/etc/nixos/configuration.nix), then `nixos-rebuild boot`, "
+			 "and reboot"
+		       : NULL;
+}
+
 /* ---- the initramfs ---- */
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -43,6 +43,9 @@ const struct distribution_habits *distribution_habits(const struct kernel *k);
 	"Debian: nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "              \
 	"--kernel-module-type=open"
 
+/* How the driver is installed where it is not a package: a clause. NULL: as anywhere else. */
+const char *distribution_driver(enum distribution d);
+
 /* Each adds to `out`. */
 
 /* "sudo apt install PACKAGES"; for an unknown family a sentence. */

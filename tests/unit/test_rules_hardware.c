@@ -1428,6 +1428,22 @@ static void all_bound_elsewhere(void **state)
 	assert_verdict(m, "driver-loaded", VERDICT_NA);
 }
 
+/* Its driver is not a package. */
+static void driver_of_nixos(void **state)
+{
+	struct machine *m = workstation();
+	struct judged j;
+
+	(void)state;
+	driver_gone(m);
+	m->driver.installed_version = m->driver.module_version = fact_str_absent(here);
+	m->kernel.distribution_id = fact_str("nixos", here);
+	j = judge_built(m);
+	assert_non_null(strstr(finding_of(j.d, "driver-loaded", "not bound")->remedy,
+			       "hardware.nvidia.open = true in the system's configuration"));
+	judged_done(&j);
+}
+
 static void healthy_machines_have_no_findings(void **state)
 {
 	static struct machine *(*const makers[])(
@@ -1478,6 +1494,7 @@ int main(void)
 		cmocka_unit_test(iommu_with_faults),
 		cmocka_unit_test(iommu_beside_nvlink),
 		cmocka_unit_test(all_bound_elsewhere),
+		cmocka_unit_test(driver_of_nixos),
 		cmocka_unit_test(edited_modules_outlive_an_upgrade),
 		cmocka_unit_test(healthy_machines_have_no_findings),
 	};

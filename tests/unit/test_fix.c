@@ -2102,6 +2102,108 @@ static void test_log_of_before(void **state)
 	assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 9 is none that onehop wrote");
 }
 
+/* ---- what the first release wrote ---- */
+
+#define STEP_END                                                                                   \
+	"\"mask\": 44, \"identity\": 282993153, \"mode\": 420, \"deadline_s\": 10, "               \
+	"\"reboot\": false, \"again_at_boot\": true}"
+
+/* From its own program (tests/fuzz/corpus/journal/rich): no sums, no note of the steps that were to be done. */
+static const char first_plan[] =
+	"{\"schema\": \"onehop-fix\", \"version\": 1, \"number\": 1, "
+	"\"date\": \"2026-11-21T23:58:09Z\", \"boot_id\": \"11111111-2222-3333-4444-555555555555\", "
+	"\"steps\": [{\"kind\": \"register\", \"target\": \"" RIG_DEVICE "\", \"at\": \"ACS+6\", "
+	"\"what\": \"register\", \"why\": \"a test\", \"rules\": \"\", \"old\": \"001d\", "
+	"\"new\": \"0011\", " STEP_END ", {\"kind\": \"file\", \"target\": \"etc/a.conf\", "
+	"\"what\": \"file\", \"why\": \"a test\", \"rules\": \"\", \"old\": 2, \"new\": 7, " STEP_END
+	", {\"kind\": \"file\", \"target\": \"etc/c.conf\", \"what\": \"file\", \"why\": \"a test\", "
+	"\"rules\": \"\", \"new\": 2, " STEP_END
+	"], \"manual\": [], \"wanted\": [], \"notes\": [], "
+	"\"way_back\": []}";
+
+#define TIME "{\"time\":\"2026-11-21T23:58:09Z\","
+static const char *const first_log[] = {
+	TIME "\"state\":\"applying\",\"boot_id\":\"11111111-2222-3333-4444-555555555555\"}\n",
+	TIME "\"step\":0,\"mark\":\"started\"}\n",
+	TIME "\"step\":0,\"mark\":\"done\"}\n",
+	TIME "\"step\":1,\"mark\":\"started\"}\n",
+	TIME "\"step\":1,\"mark\":\"done\"}\n",
+	TIME "\"step\":2,\"mark\":\"started\"}\n",
+	TIME "\"step\":2,\"mark\":\"done\"}\n",
+	TIME "\"state\":\"applied\",\"boot_id\":\"11111111-2222-3333-4444-555555555555\"}\n",
+};
+#define FIRST_LINES (sizeof(first_log) / sizeof(*first_log))
+
+/* As a power cut left it behind `lines` lines and part of the next; `early`: before the step that was begun was done. */
+static void put_first_release(struct rig *g, size_t lines, bool early)
+{
+	AUTO_STRBUF struct strbuf log = {0};
+	const size_t done = early ? lines / 2 - (lines % 2 == 0) : lines / 2;
+
+	rig_reset(g);
+	for (size_t i = 0; i < lines; i++)
+		strbuf_puts(&log, first_log[i]);
+	if (lines < FIRST_LINES)
+		strbuf_add(&log, first_log[lines], strlen(first_log[lines]) / 2);
+	rig_put(g, FIX_1 "plan.json", first_plan);
+	rig_put(g, FIX_1 "log.jsonl", strbuf_str(&log));
+	rig_put(g, FIX_1 "old-1", "a\n");
+	rig_put(g, FIX_1 "new-1", "a\nmore\n");
+	rig_put(g, FIX_1 "new-2", "c\n");
+	if (done > 0)
+		rig_set_register(g, RIG_DEVICE, 0x0011);
+	if (done > 1)
+		rig_put(g, "etc/a.conf", "a\nmore\n");
+	if (done > 2)
+		rig_put(g, "etc/c.conf", "c\n");
+}
+
+static void test_first_release(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = rig_tree(g);
+
+	for (size_t lines = 1; lines <= FIRST_LINES; lines++)
+		for (int early = 0; early < 2; early++) {
+			put_first_release(g, lines, early && lines < FIRST_LINES);
+			assert_int_equal(undo(g, 1), FIX_DONE);
+			assert_tree(g, old);
+			assert_last_state(g, 1, FIX_UNDONE);
+		}
+}
+
+/* Nothing is undone by what is damaged; repaired, it is undone; and a person can close it. */
+static void test_first_release_damaged(void **state)
+{
+	static const struct {
+		const char *path, *text;
+	} damages[] = {
+		{FIX_1 "plan.json", "{\"schema\": \"onehop-fix\", \"version\": 1, \"num"},
+		{FIX_1 "old-1", "longer than it was"},
+		{FIX_1 "old-1", ""},
+	};
+	struct rig *g = *state;
+	AUTO_FREE char *old = rig_tree(g);
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+		AUTO_FREE char *was = NULL, *applied = NULL;
+
+		put_first_release(g, FIRST_LINES, false);
+		applied = rig_tree(g);
+		was = rig_get(g, damages[i].path);
+		rig_put(g, damages[i].path, damages[i].text);
+		assert_int_equal(try_undo(g, 1), -EPROTO);
+		assert_tree(g, applied);
+		rig_put(g, damages[i].path, was);
+		assert_int_equal(undo(g, 1), FIX_DONE);
+		assert_tree(g, old);
+	}
+	put_first_release(g, FIRST_LINES, false);
+	rig_put(g, damages[0].path, damages[0].text);
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_int_equal(try_undo(g, 1), -EALREADY);
+}
+
 /* NULL: it cannot be read. The caller frees; the text has the sum of what was read. */
 static char *read_plan(const char *plan, size_t size)
 {
@@ -3809,6 +3911,8 @@ int main(void)
 		TEST(test_mixed_log),
 		TEST(test_undone_by_a_line),
 		TEST(test_log_of_before),
+		TEST(test_first_release),
+		TEST(test_first_release_damaged),
 		TEST(test_flipped_plan),
 		TEST(test_flipped_log),
 		TEST(test_torn_log),

@@ -642,7 +642,7 @@ struct test_report test_report_of(const struct test_session *s, bool verbose)
 		.skip_n = s->devices.chosen.skip_n,
 		.log = s->log.lines,
 		.log_n = s->log.line_n,
-		.log_unread = s->log.unread,
+		.log_unread = s->log.tail.unread,
 		.note = s->note,
 		.figures = s->figures,
 		.verbose = verbose,

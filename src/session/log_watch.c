@@ -3,9 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/source.h"
-#include "capture/live.h"
-#include "machine/machine.h"
 
 #include <string.h>
 
@@ -32,56 +29,32 @@ static bool names_any(const struct log_watch *w, const char *text)
 }
 
 /* Tied to what ran: the steps whose devices it names, or all where it names none of the run. */
-static void tie_line(struct log_watch *w, const char *text)
+static void tie_line(void *context, const struct log_line *line)
 {
-	bool named = names_any(w, text);
+	struct log_watch *w = context;
+	bool named = names_any(w, line->text);
 
+	if (!matters(line))
+		return;
 	for (size_t i = 0; i < w->running_n; i++) {
 		const struct test_step *s = &w->running[i];
 		bool all = s->initiator < 0;
 
-		if (named && !all && !names_device(w, text, s->initiator) &&
-		    !names_device(w, text, s->target))
+		if (named && !all && !names_device(w, line->text, s->initiator) &&
+		    !names_device(w, line->text, s->target))
 			continue;
-		*ARENA_PUSH(w->arena, w->lines, w->line_n) =
+		*ARENA_PUSH(w->tail.arena, w->lines, w->line_n) =
 			(struct test_log_line){s->initiator, s->target,
-					       arena_strdup(w->arena, text)};
+					       arena_strdup(w->tail.arena, line->text)};
 	}
-}
-
-/* `tie` false: lines that are already there are not reported. */
-static void read_log(struct log_watch *w, bool tie)
-{
-	const struct machine_request request = {.parts = MACHINE_LOG};
-	struct source *s;
-	struct machine *m;
-	int64_t newest = w->time_us;
-
-	if (!w->n || w->unread || machine_open_live(&request, &s) < 0)
-		return;
-	m = machine_read(s, &request);
-	source_free(s);
-	if (!fact_is(m->log_read, 1))
-		w->unread = arena_strdup(w->arena,
-					 m->log_read.from ? m->log_read.from : "not readable");
-	for (size_t i = 0; i < m->log_n; i++) {
-		const struct log_line *l = &m->log[i];
-		bool fresh = l->time_us >= 0 ? l->time_us > w->time_us : i >= w->seen;
-
-		if (tie && fresh && matters(l))
-			tie_line(w, l->text);
-		if (l->time_us > newest)
-			newest = l->time_us;
-	}
-	w->seen = m->log_n;
-	w->time_us = newest;
-	machine_free(m);
 }
 
 void log_watch_open(struct log_watch *w, const char *const *keys, size_t n)
 {
-	*w = (struct log_watch){.keys = keys, .n = n, .time_us = -1, .arena = arena_new()};
-	read_log(w, false);
+	*w = (struct log_watch){.keys = keys, .n = n};
+	log_tail_open(&w->tail);
+	if (n)
+		log_tail_read(&w->tail, NULL, NULL);
 }
 
 void log_watch_begins(struct log_watch *w, const struct test_step *step)
@@ -92,7 +65,8 @@ void log_watch_begins(struct log_watch *w, const struct test_step *step)
 
 void log_watch_ended(struct log_watch *w, const struct test_step *step)
 {
-	read_log(w, true);
+	if (w->n)
+		log_tail_read(&w->tail, tie_line, w);
 	for (size_t i = 0; i < w->running_n; i++) {
 		if (w->running[i].phase != step->phase ||
 		    w->running[i].initiator != step->initiator ||
@@ -105,5 +79,5 @@ void log_watch_ended(struct log_watch *w, const struct test_step *step)
 
 void log_watch_done(struct log_watch *w)
 {
-	arena_free(w->arena);
+	log_tail_done(&w->tail);
 }

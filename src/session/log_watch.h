@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/test_run.h"
+#include "session/log_tail.h"
 
 /* A line of the kernel log that appeared while a pair ran. */
 struct test_log_line {
@@ -15,12 +16,9 @@ struct log_watch {
 	size_t n;                /* 0: nothing is watched */
 	struct test_step running[DEVICE_MAX];
 	size_t running_n;
-	size_t seen; /* lines that were there before */
-	int64_t time_us;
-	const char *unread; /* why the log could not be read; NULL: it was */
+	struct log_tail tail;
 	struct test_log_line *lines;
 	size_t line_n;
-	struct arena *arena;
 };
 
 /* Lines that are already in the log are not reported. */

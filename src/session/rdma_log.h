@@ -2,24 +2,21 @@
 /* The kernel log's lines about GPUs, PCI, IOMMU and RDMA that came during a run: they often say why something failed. */
 #pragma once
 
-#include "machine/machine.h"
+#include "session/log_tail.h"
 
 #define RDMA_LOG_MAX 12 /* lines that are kept; a flood is the same line again and again */
 
 struct rdma_log {
 	bool opened;
-	size_t seen;        /* lines that were there before */
-	int64_t newest_us;  /* of them; -1: no line has a time */
-	const char *unread; /* why the log could not be read; NULL: it was */
+	struct log_tail tail;
 	char *lines[RDMA_LOG_MAX];
 	size_t n, more; /* that are not kept */
-	struct arena *arena;
 };
 
 /* What is in the log from here on is old. */
 void rdma_log_open(struct rdma_log *l);
 /* Adds what has come since. */
 void rdma_log_read(struct rdma_log *l);
-/* The same from a machine that was read: for tests too. */
-void rdma_log_take(struct rdma_log *l, const struct machine *m, bool old);
+/* The same from a machine that was read, for tests. */
+void rdma_log_take(struct rdma_log *l, const struct machine *m);
 void rdma_log_done(struct rdma_log *l); /* also of one that was never opened */

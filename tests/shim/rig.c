@@ -433,15 +433,28 @@ void *__wrap_realloc(void *old, size_t size)
 	return refused() ? NULL : __real_realloc(old, size);
 }
 
-static int make_comm(struct rank *r, enum rig_way way)
+/* As a program waits for a communicator that does not block. */
+static int make_later(struct rank *r)
 {
 	struct nccl_config config = {sizeof(config), NCCL_CONFIG_MAGIC, 22809, 0};
+	int status = ncclCommInitRankConfig(&r->comm, r->n, r->rig->id, r->me, &config), state;
+
+	if (status != NCCL_IN_PROGRESS)
+		rig_fail(r, "a communicator that does not block was waited for");
+	do
+		status = ncclCommGetAsyncError(r->comm, &state);
+	while (status == NCCL_SUCCESS && state == NCCL_IN_PROGRESS);
+	return status == NCCL_SUCCESS ? state : status;
+}
+
+static int make_comm(struct rank *r, enum rig_way way)
+{
 	int status;
 
 	if (way == RIG_LAST_WITHOUT && r->me == r->n - 1)
 		return real_CommInitRank()(&r->comm, r->n, r->rig->id, r->me);
 	if (way == RIG_NOT_BLOCKING)
-		return ncclCommInitRankConfig(&r->comm, r->n, r->rig->id, r->me, &config);
+		return make_later(r);
 	status = ncclCommInitRank(&r->comm, r->n, r->rig->id, r->me);
 	atomic_store(&allocations, 0);
 	return status;

@@ -503,6 +503,68 @@ static void case_says(void)
 	check(strstr(text, "took over 1 call\n"), "calls are counted");
 }
 
+static struct ncclComm *split_off(struct rank *r, struct nccl_config *config)
+{
+	struct ncclComm *child = NULL;
+
+	rig_check(r, ncclCommSplit(r->comm, 0, r->me, &child, config));
+	return child;
+}
+
+/* A child has its parent's way unless it is told another one. */
+static void splits_later(struct rank *r)
+{
+	struct ncclComm *parent = r->comm, *child = split_off(r, NULL);
+
+	rig_set(r, child);
+	all_operations(r);
+	rig_check(r, ncclCommDestroy(child));
+	rig_set(r, parent);
+}
+
+/* The parent may be taken over, the child not. */
+static void splits_not_blocking(struct rank *r)
+{
+	struct nccl_config config = {sizeof(config), NCCL_CONFIG_MAGIC, 22809, 0};
+	struct ncclComm *parent = r->comm, *child = split_off(r, &config);
+
+	rig_set(r, child);
+	all_operations(r);
+	rig_check(r, ncclCommDestroy(child));
+	rig_set(r, parent);
+}
+
+/* The new ranks would not know the parent, so all is left to NCCL. */
+static void grows(struct rank *r)
+{
+	struct ncclComm *parent = r->comm, *child = NULL;
+	static struct nccl_id id;
+
+	if (r->me == 0)
+		rig_check(r, ncclGetUniqueId(&id));
+	pthread_barrier_wait(&r->rig->barrier);
+	rig_check(r, ncclCommGrow(parent, r->n, &id, r->me, &child, NULL));
+	rig_set(r, child);
+	all_operations(r);
+	rig_check(r, ncclCommDestroy(child));
+	rig_set(r, parent);
+}
+
+/* What the program wants of them, the shim cannot do: it stays out of the way. */
+static void case_left(void)
+{
+	struct rig *g = rig_new(2);
+
+	rig_run_all(g, splits_later, RIG_NOT_BLOCKING);
+	finish(g, false, "a split of one that does not block");
+	rig_free(g);
+	in_threads(2, splits_not_blocking, false, "a split that does not block");
+	in_threads(2, grows, false, "ncclCommGrow");
+	setenv("NCCL_COMM_BLOCKING", "0", 1);
+	in_threads(2, whole, false, "NCCL_COMM_BLOCKING=0");
+	unsetenv("NCCL_COMM_BLOCKING");
+}
+
 static void case_without(void)
 {
 	struct rig *g = rig_new(2);
@@ -529,6 +591,7 @@ int main(int argc, char **argv)
 		     {"host", case_host},
 		     {"memory", case_memory},
 		     {"start", case_start},
+		     {"left", case_left},
 		     {"says", case_says},
 		     {"processes", case_processes},
 		     {"process_off", case_process_off}};

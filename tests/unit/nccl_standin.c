@@ -27,7 +27,7 @@
 #define CALL(type, name, params) EXPORT type name params; EXPORT type name params
 /* clang-format on */
 
-enum { SUCCESS, CUDA_ERROR, SYSTEM_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT };
+enum { SUCCESS, CUDA_ERROR, SYSTEM_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT, IN_PROGRESS = 7 };
 enum { RANKS_MAX = 16, SENDS_MAX = 64, SLOT_BYTES = 4 << 20 };
 
 #define VERSION 22809
@@ -96,6 +96,7 @@ struct ncclComm {
 	unsigned long issued;
 	atomic_ulong turn;
 	bool logged;
+	atomic_bool starting; /* it does not block, and nobody has asked yet whether it is made */
 };
 
 struct group {
@@ -578,8 +579,7 @@ CALL(int, ncclCommAbort, (struct ncclComm * c))
 
 CALL(int, ncclCommGetAsyncError, (struct ncclComm * c, int *ret))
 {
-	(void)c;
-	*ret = SUCCESS;
+	*ret = atomic_exchange(&c->starting, false) ? IN_PROGRESS : SUCCESS;
 	return SUCCESS;
 }
 
@@ -690,11 +690,35 @@ CALL(int, ncclCommFinalize, (struct ncclComm * c))
 	return SUCCESS;
 }
 
-CALL(int, ncclCommInitRankConfig,
-     (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank, void *config))
+/* As NCCL has it. */
+struct config {
+	size_t size;
+	unsigned magic, version;
+	int blocking;
+};
+
+static int not_yet(struct ncclComm *c)
 {
+	atomic_store(&c->starting, true);
+	return IN_PROGRESS;
+}
+
+CALL(int, ncclCommInitRankConfig,
+     (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank, struct config *config))
+{
+	int r = ncclCommInitRank(ret, n, id, rank);
+
+	return r == SUCCESS && config && config->blocking == 0 ? not_yet(*ret) : r;
+}
+
+/* All ranks name the same ID, and their new ranks. */
+CALL(int, ncclCommGrow,
+     (struct ncclComm * c, int n, const struct ncclUniqueId *id, int rank, struct ncclComm **ret,
+      void *config))
+{
+	(void)c;
 	(void)config;
-	return ncclCommInitRank(ret, n, id, rank);
+	return open_comm(id->internal, n, rank, ret);
 }
 
 CALL(int, ncclCommInitAll, (struct ncclComm * *ret, int n, const int *devices))

@@ -25,9 +25,18 @@ const char *port_state_text(int state)
 		[VERBS_PORT_INIT] = "INIT",
 		[VERBS_PORT_ARMED] = "ARMED",
 		[VERBS_PORT_ACTIVE] = "ACTIVE",
+		[VERBS_PORT_DEFER] = "ACTIVE_DEFER (the link is being restored)",
 	};
 
-	return state > 0 && state <= VERBS_PORT_ACTIVE ? texts[state] : "not known";
+	return state > 0 && state <= VERBS_PORT_DEFER ? texts[state] : "not known";
+}
+
+int nic_not_opened(const char *device, const char *file, struct rdma_failure *f)
+{
+	int error = errno;
+
+	return rdma_fail(f, RDMA_STEP_OPEN, error, "%s%s%s cannot be opened: %s", device,
+			 *file ? ", /dev/infiniband/" : "", file, strerror(error));
 }
 
 bool port_is_usable(const struct nic_port *p, struct rdma_failure *ret_why)
@@ -180,8 +189,7 @@ static size_t list_device(const struct verbs *v, struct verbs_device *d, struct 
 	if (!c || v->query_device(c, &a) != 0) {
 		ret[0] = (struct nic_port){.number = 1, .takes_dmabuf = -1, .pages = -1};
 		snprintf(ret[0].device, sizeof(ret[0].device), "%s", d->name);
-		rdma_fail(&ret[0].failure, RDMA_STEP_OPEN, errno, "%s cannot be opened: %s",
-			  d->name, strerror(errno));
+		nic_not_opened(d->name, d->dev_name, &ret[0].failure);
 		n = 1;
 	}
 	for (unsigned port = 1; c && port <= a.phys_port_cnt && n < room; port++) {

@@ -30,6 +30,8 @@ struct nic_port {
 #define PORT_NAME 80
 void port_name(const struct nic_port *p, char buf[static PORT_NAME]);
 const char *port_state_text(int state); /* "ACTIVE" */
+/* With errno of ibv_open_device, and the name of the NIC's file, "uverbs0". -EIO, as rdma_fail. */
+int nic_not_opened(const char *device, const char *file, struct rdma_failure *f);
 /* Whether the port can carry traffic; if not, fills in why. */
 bool port_is_usable(const struct nic_port *p, struct rdma_failure *ret_why);
 /*

@@ -22,24 +22,23 @@
 
 /* ---- the NIC ---- */
 
-static struct verbs_context *open_by_name(const struct verbs *v, const char *name)
+static struct verbs_context *open_by_name(const struct verbs *v, const char *name,
+					  struct rdma_failure *f)
 {
 	int n = 0;
 	struct verbs_device **list = v->get_device_list(&n);
 	struct verbs_context *c = NULL;
+	int at = 0;
 
+	while (list && at < n && strcmp(list[at]->name, name) != 0)
+		at++;
 	errno = ENODEV;
-	for (int i = 0; list && i < n; i++)
-		if (strcmp(list[i]->name, name) == 0) {
-			c = v->open_device(list[i]);
-			break;
-		}
-	if (list) {
-		int error = errno;
-
+	if (list && at < n)
+		c = v->open_device(list[at]);
+	if (!c)
+		nic_not_opened(name, list && at < n ? list[at]->dev_name : "", f);
+	if (list)
 		v->free_device_list(list);
-		errno = error;
-	}
 	return c;
 }
 
@@ -57,10 +56,9 @@ int nic_open(const struct verbs *v, struct pulse *pulse, const char *device, uns
 	struct verbs_device_attr a = {0};
 	struct rdma_failure why;
 
-	*ret = (struct nic){.v = v, .pulse = pulse, .context = open_by_name(v, device)};
+	*ret = (struct nic){.v = v, .pulse = pulse, .context = open_by_name(v, device, f)};
 	if (!ret->context)
-		return rdma_fail(f, RDMA_STEP_OPEN, errno, "%s cannot be opened: %s", device,
-				 strerror(errno));
+		return -EIO;
 	/* So that reading events never blocks. */
 	fcntl(ret->context->async_fd, F_SETFL, fcntl(ret->context->async_fd, F_GETFL) | O_NONBLOCK);
 	if (v->query_device(ret->context, &a) != 0)

@@ -44,7 +44,13 @@ struct verbs_device_attr {
 	uint8_t local_ca_ack_delay, phys_port_cnt;
 };
 
-enum verbs_port_state { VERBS_PORT_DOWN = 1, VERBS_PORT_INIT, VERBS_PORT_ARMED, VERBS_PORT_ACTIVE };
+enum verbs_port_state {
+	VERBS_PORT_DOWN = 1,
+	VERBS_PORT_INIT,
+	VERBS_PORT_ARMED,
+	VERBS_PORT_ACTIVE,
+	VERBS_PORT_DEFER
+};
 enum verbs_link_layer { VERBS_LINK_UNSPECIFIED, VERBS_LINK_INFINIBAND, VERBS_LINK_ETHERNET };
 
 /* The symbol ibv_query_port fills this up to `flags`, the headers' inline function all of it. */

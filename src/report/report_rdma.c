@@ -438,6 +438,8 @@ void report_rdma_skips(struct document *out, const struct rdma_session *s)
 		document_paragraph(out, STYLE_DIM, 0, "%s is skipped: %s%s%s.", name,
 				   c ? c->cause : f->text, c ? ". To use it: " : "",
 				   c ? c->remedy : "");
+		if (c && f->step == RDMA_STEP_OPEN) /* which file that is */
+			document_paragraph(out, STYLE_DIM, 2, "%s.", f->text);
 	}
 }
 

@@ -39,6 +39,7 @@
 
 SAME_SIZE(device);
 SAME_PLACE(device, name);
+SAME_PLACE(device, dev_name);
 SAME_SIZE(device_attr);
 SAME_PLACE(device_attr, max_qp_init_rd_atom);
 SAME_PLACE(device_attr, phys_port_cnt);
@@ -93,6 +94,7 @@ static void numbers_are_the_librarys(void **state)
 {
 	static const int pairs[][2] = {
 		{VERBS_PORT_ACTIVE, IBV_PORT_ACTIVE},
+		{VERBS_PORT_DEFER, IBV_PORT_ACTIVE_DEFER},
 		{VERBS_LINK_ETHERNET, IBV_LINK_LAYER_ETHERNET},
 		{VERBS_QPT_RC, IBV_QPT_RC},
 		{VERBS_QPS_RTS, IBV_QPS_RTS},
@@ -395,6 +397,7 @@ static const struct {
 	{"open=1", REGION_HOST, RDMA_STEP_OPEN, EPERM, "no-rights-in-container"},
 	{"state=1", REGION_HOST, RDMA_STEP_PORT, VERBS_PORT_DOWN, "port-down"},
 	{"state=2", REGION_HOST, RDMA_STEP_PORT, VERBS_PORT_INIT, "no-subnet-manager"},
+	{"state=5", REGION_HOST, RDMA_STEP_PORT, VERBS_PORT_DEFER, "port-defer"},
 	{"no-gid", REGION_HOST, RDMA_STEP_GID, ENODATA, "no-gid"},
 	{"reg=12", REGION_HOST, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock"},
 	{"reg=14", REGION_DMABUF, RDMA_STEP_REGISTER_HOST, EFAULT, "no-pages"},

@@ -185,6 +185,8 @@ EXPORT struct verbs_device **ibv_get_device_list(int *n)
 	for (long i = 0; i < count; i++) {
 		nics[i].index = (unsigned)i;
 		snprintf(nics[i].device.name, sizeof(nics[i].device.name), "mlx5_%ld", i);
+		snprintf(nics[i].device.dev_name, sizeof(nics[i].device.dev_name), "uverbs%ld",
+			 i + 4);
 		list[i] = &nics[i].device;
 	}
 	*n = (int)count;

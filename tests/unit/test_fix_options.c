@@ -1094,7 +1094,8 @@ static void test_first_release_cut_short_line(void **state)
 /* ---- Proxmox ---- */
 
 /*
- * A stand-in for proxmox-boot-tool, which Debian does not have, written from what Proxmox documents of "refresh": each
+ * A stand-in for proxmox-boot-tool, which Debian does not have (bookworm, trixie, sid), and whose source was not at
+ * hand: it is written from what Proxmox VE 8 documents, and what its hook zz-proxmox-boot prints, of "refresh": each
  * of its partitions gets the kernels and an entry of each, with the words of /etc/kernel/cmdline.
  */
 static const char *const proxmox_entries[] = {"run/esp/AAAA/loader/entries/proxmox-6.8.conf",

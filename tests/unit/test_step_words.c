@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fix/step_words.c: words for the next boot, by rpm-ostree, grubby and kernelstub, none of which Debian
- * has. The three here are stand-ins, written from what the programs document: rpm-ostree(1) "kargs",
- * grubby(8), kernelstub(1) and the form of its configuration. Each changes what the real one changes:
- * rpm-ostree deletes the first copy of a word, as ostree_kernel_args_delete() does, and the other two
- * all copies. What else the real ones do is not here.
+ * has (bookworm, trixie, sid). The three here are stand-ins, and what they change was compared with the source:
+ *  - rpm-ostree: ostree_kernel_args_delete() of libostree 2019.3 and later deletes the first copy of a word;
+ *  - kernelstub: kernelstub/application.py (commit ba89ab74): adds what is not there; -d deletes all copies, and
+ *    leaves the rest in no order, which the one here keeps;
+ *  - grubby: grubby(8), which promises all copies. The script of 2018 (grubby-bls, commit fdb5c761) changes only the
+ *    first, and takes intel_iommu= for iommu=; what it makes then is not here.
+ * What else the real ones do is not here.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"

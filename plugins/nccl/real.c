@@ -5,13 +5,10 @@
 #include "nccl/say.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CANDIDATES 8
 
 /*
  * No lock is held while the loader runs, because what it loads may call NCCL. Threads that look at the same time find
@@ -54,37 +51,68 @@ static void *next_one(void)
 		       : NULL;
 }
 
-struct candidates {
-	size_t n;
-	char paths[CANDIDATES][PATH_MAX];
+struct loaded {
+	char **paths;
+	size_t n, room;
 };
 
-static int note_candidate(struct dl_phdr_info *info, size_t size, void *context)
+static int note_path(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct candidates *c = context;
-	const char *name = strrchr(info->dlpi_name, '/');
+	struct loaded *l = context;
+	const size_t more = l->room ? 2 * l->room : 64;
+	char **bigger = l->n < l->room ? l->paths : realloc(l->paths, more * sizeof(*bigger));
+	char *path = bigger && *info->dlpi_name ? strdup(info->dlpi_name) : NULL;
 
 	(void)size;
-	name = name ? name + 1 : info->dlpi_name;
-	if (c->n == CANDIDATES || strncmp(name, "libnccl.so", 10) != 0)
+	if (!bigger)
 		return 0;
-	snprintf(c->paths[c->n], sizeof(c->paths[0]), "%s", info->dlpi_name);
-	c->n++;
+	l->room = l->n < l->room ? l->room : more;
+	l->paths = bigger;
+	if (path)
+		l->paths[l->n++] = path;
 	return 0;
 }
 
-/* Python loads it where only those that need it see it. */
+static bool is_named_nccl(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash ? slash + 1 : path, "libnccl.so", 10) == 0;
+}
+
+/* Not only one that it needs. */
+static bool contains_nccl(void *handle, const char *path)
+{
+	void *function = dlsym(handle, "ncclGetVersion");
+	Dl_info where;
+
+	return function && dladdr(function, &where) && where.dli_fname &&
+	       strcmp(where.dli_fname, path) == 0;
+}
+
+/*
+ * Python loads NCCL where only those that need it see it. A library may also contain it: it asks for functions that it
+ * exports by name, so that its calls come here.
+ */
 static void *loaded_one(void)
 {
-	struct candidates *c = calloc(1, sizeof(*c));
+	struct loaded l = {0};
 	void *found = NULL;
 
-	if (!c)
-		return NULL;
-	dl_iterate_phdr(note_candidate, c);
-	for (size_t i = 0; i < c->n && !found; i++)
-		found = open_loaded(c->paths[i]);
-	free(c);
+	dl_iterate_phdr(note_path, &l);
+	for (size_t i = 0; i < l.n && !found; i++)
+		if (is_named_nccl(l.paths[i]))
+			found = open_loaded(l.paths[i]);
+	for (size_t i = 0; i < l.n && !found; i++) {
+		found = open_loaded(l.paths[i]);
+		if (found && !contains_nccl(found, l.paths[i])) {
+			dlclose(found);
+			found = NULL;
+		}
+	}
+	for (size_t i = 0; i < l.n; i++)
+		free(l.paths[i]);
+	free(l.paths);
 	return found;
 }
 

@@ -198,9 +198,7 @@ static int start(struct engine *e, const struct engine_request *q, struct rendez
 	if (r == 0)
 		r = onehop_alloc(e->comm, TRIAL * sizeof(*data), (void **)&data);
 	r = agree(meeting, q, r);
-	if (r == 0)
-		r = agree(meeting, q, try_out(e, data));
-	return r;
+	return r == 0 && data ? agree(meeting, q, try_out(e, data)) : r;
 }
 
 static struct engine *open_engine(const struct engine_request *q)

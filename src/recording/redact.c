@@ -49,6 +49,29 @@ static size_t match_mac(const char *s)
 	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 0}, ':');
 }
 
+/* As Windows, and some firmware, write it. */
+static size_t match_dashed_mac(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 0}, '-');
+}
+
+/* "enx001122334455": systemd's name of a network interface without a place of its own. */
+static size_t match_mac_name(const char *s)
+{
+	static const char *const kinds[] = {"enx", "wlx", "wwx"};
+	const size_t prefix = 3;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		size_t n = text_starts_with(s, kinds[i])
+				   ? match_groups(s + prefix, (const unsigned char[]){12, 0}, ':')
+				   : 0;
+
+		if (n)
+			return prefix + n;
+	}
+	return 0;
+}
+
 static size_t match_guid(const char *s)
 {
 	return match_groups(s, (const unsigned char[]){4, 4, 4, 4, 0}, ':');
@@ -172,6 +195,8 @@ enum kind_index {
 	KIND_GUID,
 	KIND_SERIAL,
 	KIND_MAC,
+	KIND_DASHED_MAC,
+	KIND_MAC_NAME,
 	KIND_IPV4,
 	KIND_HOME,
 	KIND_KERNEL_ADDRESS,
@@ -223,6 +248,36 @@ static void stand_in_mac(struct redaction *r, const char *s, unsigned number, st
 {
 	(void)r, (void)s;
 	strbuf_printf(out, "02:00:00:00:%02x:%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+/* The number of the same address with colons: in all its forms it is one. */
+static unsigned mac_number(struct redaction *r, const char *s)
+{
+	char mac[18];
+
+	for (size_t i = 0; i < sizeof(mac) - 1; i++)
+		mac[i] = ':';
+	mac[sizeof(mac) - 1] = '\0';
+	for (size_t digit = 0; digit < 12; s++)
+		if (is_hex(*s)) {
+			mac[digit / 2 * 3 + digit % 2] = *s;
+			digit++;
+		}
+	return number_of(r, KIND_MAC, mac, sizeof(mac) - 1);
+}
+
+static void stand_in_dashed_mac(struct redaction *r, const char *s, unsigned number,
+				struct strbuf *out)
+{
+	number = mac_number(r, s);
+	strbuf_printf(out, "02-00-00-00-%02x-%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+static void stand_in_mac_name(struct redaction *r, const char *s, unsigned number,
+			      struct strbuf *out)
+{
+	number = mac_number(r, s + 3);
+	strbuf_printf(out, "%.3s02000000%02x%02x", s, number >> 8 & 0xff, number & 0xff);
 }
 
 static void stand_in_port_address(struct redaction *r, const char *s, unsigned number,
@@ -355,6 +410,8 @@ static const struct kind {
 	{match_guid, stand_in_guid},
 	{match_serial, stand_in_serial},
 	{match_mac, stand_in_mac},
+	{match_dashed_mac, stand_in_dashed_mac, .many_forms = true},
+	{match_mac_name, stand_in_mac_name, .many_forms = true},
 	{match_ipv4, stand_in_ipv4, .settings_only = true, .behind_colon = true,
 	 .many_forms = true},
 	{match_home, stand_in_home, .settings_only = true},
@@ -418,13 +475,17 @@ static const struct label {
 	const char *name;       /* in any case */
 	const char *separators; /* one of them follows */
 	const char *prefix;     /* the value begins with it */
+	bool secret;            /* whatever it is; an identifier has a digit */
 } labels[] = {
 	{"serial number", ":=>", ""}, /* nvidia-smi -q, dmidecode */
 	{"serialnumber", ":=>", ""},  /* the kernel, of USB devices */
-	{"serial_number", ":=>", ""}, {"\"serial\"", ":", ""},
+	{"serial_number", ":=>", ""},  {"\"serial\"", ":", ""},
 	{"serial", "=>", ""}, /* nvidia-smi -x; not "Serial: 8250/16550 driver" */
 	{"guid", ":=", "0x"}, /* ibstat, a topology of NCCL */
-	{"host_hash", "=", "0x"},
+	{"host_hash", "=", "0x"},      {"luks.key", "=", "", true}, /* rd.luks.key= too */
+	{"password", "=", "", true},   {"passwd", "=", "", true},
+	{"passphrase", "=", "", true}, {"secret", "=", "", true},
+	{"token", "=", "", true},      {"api_key", "=", "", true},
 };
 
 /* Where its value starts; 0: it is not at s. */
@@ -446,11 +507,14 @@ static size_t label_length(const struct label *l, const char *s)
 static size_t clear_labelled(const char *s, struct strbuf *out)
 {
 	size_t start = 0, n;
+	bool secret = false;
 
-	for (size_t i = 0; !start && i < sizeof(labels) / sizeof(*labels); i++)
+	for (size_t i = 0; !start && i < sizeof(labels) / sizeof(*labels); i++) {
 		start = label_length(&labels[i], s);
-	n = start ? strcspn(s + start, " \t\r\n\"'<>,;|") : 0;
-	if (!n || strcspn(s + start, "0123456789") >= n)
+		secret = labels[i].secret;
+	}
+	n = start ? strcspn(s + start, secret ? " \t\r\n\"'" : " \t\r\n\"'<>,;|") : 0;
+	if (!n || (!secret && strcspn(s + start, "0123456789") >= n))
 		return 0;
 	strbuf_add(out, s, start);
 	for (size_t i = 0; i < n; i++)
@@ -670,6 +734,20 @@ static void add_host(struct redaction *r, const char *name, size_t n)
 	r->hosts[r->host_n++] = xstrdup(copy);
 }
 
+/* "RuntimeError: NCCL error ...", "torch.distributed.DistBackendError: NCCL error": an exception of Python. */
+static bool is_exception(const char *name, size_t n)
+{
+	static const char *const ends[] = {"Error", "Exception", "Warning", "Interrupt"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		const size_t k = strlen(ends[i]);
+
+		if (n >= k && strncmp(name + n - k, ends[i], k) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Where a name of a host ends. */
 static size_t host_length(const char *s)
 {
@@ -694,7 +772,7 @@ static void add_host_of_nccl(struct redaction *r, const char *line)
 		;
 	while (s > line && (isalnum((unsigned char)s[-1]) || strchr("._-", s[-1])))
 		s--;
-	if (s[host_length(s)] == ':')
+	if (s[host_length(s)] == ':' && !is_exception(s, host_length(s)))
 		add_host(r, s, host_length(s));
 }
 

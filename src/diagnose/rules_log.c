@@ -843,6 +843,7 @@ const struct rule rules_log[] = {
 		.reference = "README of driver 515, chapter 44 (Open Linux Kernel Modules); "
 			     "NVIDIA/open-gpu-kernel-modules#230",
 		.severity = SEVERITY_ERROR,
+		.turn = TURN_EARLY, /* the driver then initializes the card */
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,

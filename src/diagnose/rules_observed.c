@@ -538,7 +538,9 @@ static enum verdict probe_run(struct rule_run *run)
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "run"),
 			"the " ABOUT " failed: %s (seen in %s): %s", failure_text(run, first),
 			first->from, run_failure_find(&first->failure)->meaning);
-	finding_remedy(run, f, "%s", run_failure_find(&first->failure)->todo);
+	finding_remedy(run, f, "%s",
+		       run_failure_todo(run_failure_find(&first->failure),
+					nccl_p2p_disabled(run->m)));
 	evidence_failed_runs(run, f);
 	evidence_connections(run, f);
 	return VERDICT_OK;

@@ -22,6 +22,13 @@
 #define MAPPING_TODO                                                                               \
 	"run onehop check on the machine: bar1-small and p2p-forced explain why; "                 \
 	"until then set NCCL_P2P_DISABLE=1"
+#define OTHERS_TODO                                                                                \
+	"NCCL_P2P_DISABLE=1 is set, so NCCL did not ask for it: turn off what else uses peer "     \
+	"access (vLLM, SGLang: --disable-custom-all-reduce; the program's own option), and check " \
+	"that the variable reaches every rank"
+#define MAPPINGS_TODO                                                                              \
+	"NCCL_P2P_DISABLE=1 is set, so check the kernel log for an Xid (rule xid-fault): only "    \
+	"peer access of the program itself is left, besides a bug in it"
 #define HARDWARE_TODO "check the kernel log for an Xid (rules xid-memory and xid-nvlink)"
 
 #define SHM_FULL_MEANS "/dev/shm has no room for the segments that ranks of one host share"
@@ -148,17 +155,18 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_CUDA_ERROR, 35, CUDA_OLD_MEANS, CUDA_OLD_TODO},
 	{RUN_CUDA_ERROR, 100, NO_GPU_MEANS, NO_GPU_TODO},
 	{RUN_CUDA_ERROR, 101, NO_GPU_MEANS, NO_GPU_TODO},
-	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO},
+	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO, .without_p2p = OTHERS_TODO},
 	{RUN_CUDA_ERROR, 214, "a GPU's memory had an uncorrectable error", HARDWARE_TODO},
 	{RUN_CUDA_ERROR, 217,
 	 "CUDA refuses peer access between GPUs for which the program or NCCL relied on it",
 	 "run onehop check on the machine, or `nvidia-smi topo -p2p r` at the same place: the driver "
 	 "refuses it, or the ranks see other GPUs than was assumed; until then use no P2P: "
-	 "NCCL_P2P_DISABLE=1, and the program's own option"},
+	 "NCCL_P2P_DISABLE=1, and the program's own option",
+	 .without_p2p = OTHERS_TODO},
 	{RUN_CUDA_ERROR, 220, "an NVLink transfer was corrupted and could not be repeated",
 	 HARDWARE_TODO},
-	{RUN_CUDA_ERROR, 700, FAULT_MEANS, FAULT_TODO},
-	{RUN_CUDA_ERROR, 711, MAPPING_MEANS, MAPPING_TODO},
+	{RUN_CUDA_ERROR, 700, FAULT_MEANS, FAULT_TODO, .without_p2p = MAPPINGS_TODO},
+	{RUN_CUDA_ERROR, 711, MAPPING_MEANS, MAPPING_TODO, .without_p2p = OTHERS_TODO},
 	{RUN_CUDA_ERROR, 716, MISUSE_MEANS, MISUSE_TODO},
 	{RUN_CUDA_ERROR, 717, MISUSE_MEANS, MISUSE_TODO},
 	{RUN_CUDA_ERROR, 719,
@@ -393,6 +401,11 @@ const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 }
 
 /* A consequence, or NCCL's result without the warning that led to it. */
+const char *run_failure_todo(const struct run_failure_meaning *m, bool p2p_off)
+{
+	return p2p_off && m->without_p2p ? m->without_p2p : m->todo;
+}
+
 bool run_failure_is_vague(const struct run_failure *f)
 {
 	static const char *const consequences[] = {FOLLOWS_MEANS, GONE_MEANS};

@@ -14,8 +14,12 @@ struct run_failure_meaning {
 	const char *todo;
 	const char *in_what;  /* only where the failure's `what` holds it; NULL: anywhere */
 	enum run_waits waits; /* RUN_WAITS_UNKNOWN: any */
+	/* Instead, where NCCL_P2P_DISABLE=1 is set: NCCL did not ask for peer access. NULL: the same */
+	const char *without_p2p;
 };
 
+/* What to do; `p2p_off`: NCCL_P2P_DISABLE=1 is set. */
+const char *run_failure_todo(const struct run_failure_meaning *m, bool p2p_off);
 /* Never NULL. */
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f);
 /* It only says that something failed: another line of the same kind tells more. */

@@ -7,6 +7,7 @@
 #include "diagnose/run_failure.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Columns of the matrix that fit into 80. */
@@ -302,13 +303,22 @@ static void add_failure(struct document *out, const struct nccl_log *l, size_t i
 	document_item(out, STYLE_BAD, 0, "failed:", "%s", strbuf_str(&b));
 }
 
+static bool is_p2p_off(const struct nccl_log *l)
+{
+	for (size_t i = 0; i < l->setting_n; i++)
+		if (strcmp(l->settings[i].name, "NCCL_P2P_DISABLE") == 0)
+			return strtol(l->settings[i].value, NULL, 0) == 1;
+	return false;
+}
+
 /* What failures of one kind mean, once behind them. */
-static void add_meaning(struct document *out, const struct run_failure_meaning *m)
+static void add_meaning(struct document *out, const struct nccl_log *l,
+			const struct run_failure_meaning *m)
 {
 	if (!m)
 		return;
 	document_item(out, STYLE_STRONG, 2, "means:", "%s.", m->meaning);
-	document_item(out, STYLE_STRONG, 2, "do:   ", "%s.", m->todo);
+	document_item(out, STYLE_STRONG, 2, "do:   ", "%s.", run_failure_todo(m, is_p2p_off(l)));
 }
 
 /* Before all else: what was slow or went another way matters once the run ends well. */
@@ -327,12 +337,12 @@ static void add_failures(struct document *out, const struct nccl_log *l, bool ve
 			continue;
 		}
 		if (m != last)
-			add_meaning(out, last);
+			add_meaning(out, l, last);
 		last = m;
 		add_failure(out, l, i);
 		shown++;
 	}
-	add_meaning(out, last);
+	add_meaning(out, l, last);
 	if (more)
 		document_paragraph(out, STYLE_DIM, 0, "%zu more (-v)", more);
 	if (shown)

@@ -408,6 +408,28 @@ static void the_missing_fact_is_asked(void **state)
 	assert_asked(m, 1, "lsmod");
 }
 
+/* What is set already is not advised. */
+static void p2p_that_is_off_is_no_remedy(void **state)
+{
+	static const struct run_failure refused = {.kind = RUN_CUDA_ERROR, .code = 217, .what = ""};
+
+	(void)state;
+	for (int off = 0; off < 2; off++) {
+		struct machine *m = build_two_root_ports();
+		struct judged j;
+
+		observed_add(m, OBSERVED_RUN_FAILURE, -1, -1, "log:1")->failure = refused;
+		if (off)
+			build_setting(m, "NCCL_P2P_DISABLE", "1");
+		j = judge_built(m);
+		assert_string_equal(j.d->findings[0].rule->id, "observed-run");
+		assert_int_equal(!!strstr(j.d->findings[0].remedy, "until then use no P2P"), !off);
+		assert_int_equal(!!strstr(j.d->findings[0].remedy, "disable-custom-all-reduce"),
+				 off);
+		judged_done(&j);
+	}
+}
+
 /* A text without GPUs: what failed decides what to ask for. */
 static void what_failed_is_asked(void **state)
 {
@@ -485,6 +507,7 @@ int main(void)
 		cmocka_unit_test(sentence_is_cut_to_size),
 		cmocka_unit_test(what_is_known_is_not_asked),
 		cmocka_unit_test(the_missing_fact_is_asked),
+		cmocka_unit_test(p2p_that_is_off_is_no_remedy),
 		cmocka_unit_test(what_failed_is_asked),
 		cmocka_unit_test(three_are_asked_at_most),
 	};

@@ -2,6 +2,7 @@
 /* Runs the rules over a topology and orders what they find. */
 #include "diagnose/diagnose.h"
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
@@ -105,22 +106,88 @@ enum verdict rule_needs_met(struct rule_run *run, unsigned wanted)
 	return worst;
 }
 
+/* ---- what texts need not show ---- */
+
+static enum verdict whole_log(struct rule_run *run)
+{
+	struct fact_int read = run->m->log_read;
+
+	if (!fact_is(read, 1))
+		return rule_unknown(run, FACT_WHY(read), "the rest of the kernel log");
+	return run->m->text_part_n ? rule_unknown(run, "not in the text",
+						  "lines that the kernel log may have besides")
+				   : VERDICT_OK;
+}
+
+static enum verdict whole_settings(struct rule_run *run)
+{
+	return fact_is(run->m->environment, 1) ? VERDICT_OK
+					       : rule_unknown(run, FACT_WHY(run->m->environment),
+							      "the environment of the program");
+}
+
+static enum verdict whole_cmdline(struct rule_run *run)
+{
+	struct fact_int whole = run->m->kernel.cmdline_whole;
+
+	return fact_unknown(whole) && fact_known(run->m->kernel.cmdline)
+		       ? rule_unknown(run, FACT_WHY(whole), "the rest of the kernel's command line")
+		       : VERDICT_OK;
+}
+
+static enum verdict whole_tree(struct rule_run *run)
+{
+	if (!run->m->pci_n && !fact_known(run->m->pci_listed))
+		return rule_unknown(run, FACT_WHY(run->m->pci_listed),
+				    "PCI devices could not be listed");
+	FOR_EACH_GPU (g, run)
+		if (!g->pci->root)
+			return rule_unknown(run, "not in the text", "the bridges above GPU%zu",
+					    g->index);
+	return VERDICT_OK;
+}
+
+/* On a machine without the driver lspci alone lists GPUs. */
+static enum verdict whole_gpus(struct rule_run *run)
+{
+	struct fact_int all = run->m->driver.nvml_lists_all;
+
+	return !run->m->text_part_n || fact_is(all, 1)
+		       ? VERDICT_OK
+		       : rule_unknown(run, FACT_WHY(all), "GPUs that the text does not show");
+}
+
+static enum verdict whole_nics(struct rule_run *run)
+{
+	struct fact_int all = run->m->rdma_listed;
+
+	return !run->m->text_part_n || fact_known(all)
+		       ? VERDICT_OK
+		       : rule_unknown(run, FACT_WHY(all), "NICs that the text does not show");
+}
+
 /* What a text shows a part of proves what is there. That nothing is wrong takes the whole. */
 static enum verdict check_whole(struct rule_run *run)
 {
-	if (run->rule->needs & NEEDS_LOG && !fact_is(run->m->log_read, 1))
-		return rule_unknown(run, FACT_WHY(run->m->log_read), "the rest of the kernel log");
-	if (run->rule->needs & NEEDS_SETTINGS && !fact_is(run->m->environment, 1))
-		return rule_unknown(run, FACT_WHY(run->m->environment),
-				    "the environment of the program");
-	if (run->rule->needs & NEEDS_TREE && !run->m->pci_n && !fact_known(run->m->pci_listed))
-		return rule_unknown(run, FACT_WHY(run->m->pci_listed),
-				    "PCI devices could not be listed");
-	if (run->rule->needs & NEEDS_TREE)
-		FOR_EACH_GPU (g, run)
-			if (!g->pci->root)
-				return rule_unknown(run, "not in the text",
-						    "the bridges above GPU%zu", g->index);
+	static const struct {
+		unsigned needs; /* any of them */
+		enum verdict (*check)(struct rule_run *run);
+	} wholes[] = {
+		{NEEDS_LOG, whole_log},
+		{NEEDS_SETTINGS, whole_settings},
+		{NEEDS_CMDLINE, whole_cmdline},
+		{NEEDS_TREE, whole_tree},
+		{NEEDS_GPU | NEEDS_TWO_GPUS | NEEDS_NVML | NEEDS_TREE, whole_gpus},
+		{NEEDS_RDMA, whole_nics},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(wholes); i++) {
+		enum verdict v =
+			run->rule->needs & wholes[i].needs ? wholes[i].check(run) : VERDICT_OK;
+
+		if (v != VERDICT_OK)
+			return v;
+	}
 	return VERDICT_OK;
 }
 

@@ -25,7 +25,8 @@ enum rule_needs {
 	NEEDS_DRIVER = 1 << 6, /* the nvidia module is loaded, else not applicable */
 	NEEDS_TREE = 1 << 7,   /* the bridges above every GPU: a text may show some of them */
 	NEEDS_SETTINGS =
-		1 << 8, /* all variables of the environment: a text may show some of them */
+		1 << 8,         /* all variables of the environment: a text may show some of them */
+	NEEDS_CMDLINE = 1 << 9, /* all parameters of the kernel: a text may be cut */
 };
 
 /* How directly a finding blocks peer traffic; orders findings before severity does.

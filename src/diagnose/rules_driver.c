@@ -258,7 +258,10 @@ static enum verdict probe_alive(struct rule_run *run)
 	struct finding *f;
 
 	if (!cold && !gpu_has_fault(run->m, run->gpu, DEVICE_OFF_BUS))
-		return VERDICT_OK;
+		return run->m->text_part_n && !p->config_size
+			       ? rule_unknown(run, "not in the text", "the registers of GPU%zu",
+					      run->gpu->index)
+			       : VERDICT_OK;
 	f = finding_here(
 		run, CONFIDENCE_CERTAIN,
 		lost ? ABOUT

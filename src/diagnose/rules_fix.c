@@ -53,6 +53,8 @@ static struct effect parameter_effect(struct rule_run *run, const struct applied
 		e.in_effect = fact_int(text_has_word(without_quotes(run, line.value),
 						     without_quotes(run, a->target)),
 				       line.from);
+	if (fact_is(e.in_effect, 0) && fact_unknown(run->m->kernel.cmdline_whole))
+		e.in_effect = fact_int_unknown(FACT_WHY(run->m->kernel.cmdline_whole));
 	return e;
 }
 

@@ -522,7 +522,7 @@ const struct rule rules_host[] = {
 			     "(pci=disable_acs_redir)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_CMDLINE,
 		.probe = probe_acs_override,
 	},
 	{

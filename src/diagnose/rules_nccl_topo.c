@@ -224,6 +224,8 @@ static enum verdict probe_link_speed(struct rule_run *run)
 		report_listed(run, is_slow, emulated_confidence(run), TOO_SLOW);
 		report_logged(run, MESSAGE_LINK_PLANNED, emulated_confidence(run), TOO_SLOW);
 	}
+	if (!run->found && file_is_given(run) && run->m->text_part_n)
+		return rule_unknown(run, "not in the text", "the rest of NCCL's topology");
 	/* A file replaces what the ports show. */
 	if (run->found || file_is_given(run) || fact_absent(run->m->kernel.hypervisor))
 		return rule_verdict(run, VERDICT_OK);
@@ -378,7 +380,7 @@ const struct rule rules_nccl_topo[] = {
 		.reference = NCCL_XML "; Azure/azurehpc-health-checks#142",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_GPU,
+		.needs = NEEDS_GPU | NEEDS_SETTINGS,
 		.probe = probe_contents,
 	},
 	{0},

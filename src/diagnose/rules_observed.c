@@ -124,6 +124,12 @@ static enum verdict judge_observed(struct rule_run *run, enum observed_kind kind
 	return VERDICT_OK;
 }
 
+/* A matrix of a text may have lost a row. */
+static enum verdict of_every_pair(struct rule_run *run)
+{
+	return run->m->text_part_n ? judge_observed(run, OBSERVED_BANDWIDTH) : VERDICT_OK;
+}
+
 /* number: enum observed_kind; text: what was seen. */
 static enum verdict probe_failures(struct rule_run *run)
 {
@@ -218,7 +224,7 @@ static enum verdict probe_no_gain(struct rule_run *run)
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		if (o->gain != OBSERVED_GAIN_UNKNOWN)
-			return VERDICT_OK;
+			return of_every_pair(run);
 	}
 	return VERDICT_NA;
 }
@@ -391,6 +397,7 @@ static enum verdict judge_measured(struct rule_run *run)
 static enum verdict probe_slow(struct rule_run *run)
 {
 	double median = median_rate(run);
+	enum verdict v;
 
 	for (enum path_class c = 0; c <= PATH_CLASS_N; c++) {
 		struct slow s = collect_slow(run, c, median);
@@ -399,7 +406,8 @@ static enum verdict probe_slow(struct rule_run *run)
 			report_slow(run, &s, median);
 	}
 	report_no_rate(run);
-	return rule_verdict(run, judge_measured(run));
+	v = judge_measured(run);
+	return rule_verdict(run, v == VERDICT_OK ? of_every_pair(run) : v);
 }
 
 /* ---- what was too fast ---- */
@@ -446,7 +454,7 @@ static enum verdict probe_implausible(struct rule_run *run)
 		return VERDICT_NA;
 	report_implausible(run, false);
 	report_implausible(run, true);
-	return VERDICT_OK;
+	return of_every_pair(run);
 }
 
 /* ---- how a run ended ---- */
@@ -503,13 +511,18 @@ static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 			      run_text(run, "%zu more (onehop log)", n - FAILURES_SHOWN));
 }
 
-/* A log that does not report something proves that it did not happen only if it is whole. */
+/*
+ * A log that does not report something proves that it did not happen only if it is whole; in a text lines of it may be
+ * left out.
+ */
 static enum verdict nothing_reported(struct rule_run *run, const char *what)
 {
 	struct fact_int ended = run->m->nccl.ended;
 
 	if (!ended.from)
 		return VERDICT_NA;
+	if (run->m->text_part_n && fact_is(ended, 1))
+		return rule_unknown(run, "not in the text", "%s", what);
 	return fact_is(ended, 1) ? VERDICT_OK : rule_unknown(run, FACT_WHY(ended), "%s", what);
 }
 
@@ -607,7 +620,9 @@ static enum verdict probe_nvlink_unused(struct rule_run *run)
 			pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
 	}
 	if (!pairs.n)
-		return VERDICT_OK;
+		return run->m->text_part_n
+			       ? nothing_reported(run, "how NCCL connects the other pairs")
+			       : VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
 			ABOUT " connected GPUs that NVLink joins through host memory: %s",
 			pair_set_text(run, &pairs));
@@ -642,7 +657,8 @@ static enum verdict probe_gdr_ends(struct rule_run *run)
 				where);
 		evidence_text(run, f, o->from, "a connection without GDRDMA");
 	}
-	return VERDICT_OK;
+	return run->found ? VERDICT_OK
+			  : nothing_reported(run, "both ends of each connection between hosts");
 }
 
 static size_t count_without_gdr(struct rule_run *run)

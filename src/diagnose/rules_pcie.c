@@ -860,7 +860,10 @@ static const char *bar1_open(const struct bar1 *b, enum bar1_cause cause)
 {
 	if (b->cause == BAR1_UNKNOWN)
 		return cause != BAR1_VBIOS && is_largest_offered(&b->state) ? NULL : b->why;
-	if (cause == BAR1_VBIOS && b->cause > BAR1_VBIOS && !fact_known(b->gpu->pci->rebar_sizes))
+	/* Without the capability a cause that the log shows does not exclude the one before it. */
+	if (fact_unknown(b->gpu->pci->rebar_sizes) &&
+	    ((cause == BAR1_VBIOS && b->cause > BAR1_VBIOS) ||
+	     (cause == BAR1_FIRMWARE && b->cause == BAR1_WINDOW)))
 		return FACT_WHY(b->gpu->pci->rebar_sizes);
 	if (cause != BAR1_OTHER && b->cause == BAR1_OTHER && b->confidence == CONFIDENCE_POSSIBLE)
 		return "neither the capability nor the bridge windows were read";
@@ -1349,7 +1352,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.probe = probe_bar1,
 		.number = BAR1_FIRMWARE,
 		.propose = propose_bar1_firmware,
@@ -1369,7 +1372,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.probe = probe_bar1,
 		.number = BAR1_WINDOW,
 		.propose = propose_bar1_window,

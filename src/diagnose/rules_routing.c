@@ -1306,6 +1306,7 @@ const struct rule rules_routing[] = {
 			"amd_iommu=",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_CMDLINE,
 		.probe = probe_parameters,
 		.propose = propose_parameters,
 	},

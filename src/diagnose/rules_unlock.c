@@ -27,11 +27,6 @@ static bool says_ok(struct rule_run *run, size_t i, size_t j)
 }
 
 /* Over PCIe only BAR1 can carry what the driver allows between these two. */
-static bool path_driver_unknown(struct rule_run *run, size_t i, size_t j)
-{
-	return topology_path(run->t, i, j)->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN;
-}
-
 static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
 {
 	const struct path *p = topology_path(run->t, i, j);
@@ -39,6 +34,16 @@ static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
 	return (needs_bar1(run, i) || needs_bar1(run, j)) && says_ok(run, i, j) &&
 	       !(p && path_is_nvlink(p)) &&
 	       !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
+}
+
+/* In texts it may be what was left out, whatever else is known to block the pair. */
+static bool answer_unknown(struct rule_run *run, size_t i, size_t j)
+{
+	const struct gpu_pair *p = run->m->pairs ? machine_pair(run->m, i, j) : NULL;
+
+	if (run->m->text_part_n)
+		return !p || (fact_unknown(p->p2p[P2P_READ]) && fact_unknown(p->rm.reads));
+	return topology_path(run->t, i, j)->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN;
 }
 
 /* ---- evidence ---- */
@@ -500,7 +505,7 @@ static enum verdict probe_custom(struct rule_run *run)
 		return VERDICT_UNKNOWN;
 	FOR_EACH_GPU_PAIR (i, j, run)
 		if (!set.n && (needs_bar1(run, i) || needs_bar1(run, j)) &&
-		    path_driver_unknown(run, i, j))
+		    answer_unknown(run, i, j))
 			return rule_unknown(run, FACT_WHY(run->m->driver.nvml),
 					    "the P2P status of GPU%zu->GPU%zu", i, j);
 	if (!set.n)

@@ -17,6 +17,15 @@ static const struct pci_function *uplink_of(const struct gpu *g)
 	return top;
 }
 
+/* A bridge above it that may be a switch's port, whose registers were not read; NULL: there is none. */
+static const struct pci_function *unread_above(const struct gpu *g)
+{
+	for (const struct pci_function *f = g->pci->parent; f; f = f->parent)
+		if (fact_unknown(f->port_type))
+			return f;
+	return NULL;
+}
+
 /* The GPUs below one uplink, and the pairs of them that are not direct. */
 struct uplink {
 	const struct pci_function *port;
@@ -83,12 +92,14 @@ static bool is_first(struct rule_run *run, const struct gpu *gpu, const struct p
 
 static enum verdict probe_uplink(struct rule_run *run)
 {
+	const struct pci_function *unread = NULL;
 	bool undecided = false;
 
 	FOR_EACH_GPU (g, run) {
 		const struct pci_function *port = uplink_of(g);
 		struct uplink u;
 
+		unread = unread ? unread : unread_above(g);
 		if (!port || !is_first(run, g, port))
 			continue;
 		u = collect(run, port);
@@ -96,6 +107,10 @@ static enum verdict probe_uplink(struct rule_run *run)
 		if (u.blocked.n)
 			report(run, &u);
 	}
+	/* Without root all of a machine's are unread; a text may have lost the rows of one. */
+	if (unread && !run->found && run->m->text_part_n)
+		return rule_unknown(run, FACT_WHY(unread->port_type),
+				    "whether %s is a switch's port", unread->name);
 	return undecided ? rule_unknown(run, NULL, "P2P between GPUs that share an uplink")
 			 : VERDICT_OK;
 }

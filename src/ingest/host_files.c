@@ -40,20 +40,81 @@ static bool command_is(const struct part *p, const char *words)
 	return strstr(p->command, words) != NULL;
 }
 
+/* "iommu=pt", "quiet": as nearly all parameters are spelled. */
+static bool is_parameter(const char *word)
+{
+	return islower((unsigned char)*word) && word[strcspn(word, "$#:<>[](){}|")] == '\0' &&
+	       word[strlen(word) - 1] != '.';
+}
+
+/* The words behind the first one, which may be the rest of a parameter, are parameters. */
+bool cmdline_goes_on(const struct text_line *l, const struct text_line *below)
+{
+	enum { NARROWEST = 40, MOST = 256 };
+	const char *words[MOST];
+	struct arena *a;
+	size_t n;
+	bool goes_on;
+
+	if (strlen(l->text) < NARROWEST || line_is_blank(below) || line_is_skipped(below))
+		return false;
+	a = arena_new();
+	n = line_words(a, below, words, MOST);
+	goes_on = !strpbrk(words[0], "$#<>[]|") && (n > 1 || is_parameter(words[0]));
+	for (size_t i = 1; i < n; i++)
+		goes_on &= is_parameter(words[i]);
+	arena_free(a);
+	return goes_on;
+}
+
+/* A line that begins with another parameter may have lost its start, unless the command is above it. */
 size_t cmdline_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char *s = line_text(&lines[0]);
+	bool begins = text_starts_with(s, "BOOT_IMAGE=") || text_starts_with(s, "initrd=");
+	bool asked = command_is(p, "/proc/cmdline") && strchr(s, '=') && !strchr(s, '$');
+	size_t end = 1;
 
-	(void)n;
-	if (text_starts_with(s, "BOOT_IMAGE=") ||
-	    ((text_starts_with(s, "root=") || text_starts_with(s, "initrd=")) && strchr(s, ' ')))
-		return 1;
-	return command_is(p, "/proc/cmdline") && strchr(s, '=') && !strchr(s, '$') ? 1 : 0;
+	if (!begins && !asked && !(text_starts_with(s, "root=") && strchr(s, ' ')))
+		return 0;
+	while (end < n && cmdline_goes_on(&lines[end - 1], &lines[end]))
+		end++;
+	p->cut = (!begins && !asked) || end > 1 || lines[end - 1].open;
+	return end;
+}
+
+void claim_cmdline_words(struct claims *c, struct claim_at at, const char *words, bool whole)
+{
+	if (whole)
+		claim(c, at, words, "proc/cmdline");
+	else
+		claim_line(c, at, words, "stated/cmdline-part");
+}
+
+/* The words of a row but those at a break, which may be halves of one. */
+static void claim_row_words(const struct part *p, struct claims *c, size_t row)
+{
+	const struct text_line *l = &p->lines[row];
+	const char *s = line_text(l), *end = s + strlen(s);
+
+	if (row)
+		s += strcspn(s, " ");
+	if (row + 1 < p->n || l->open)
+		while (end > s && end[-1] != ' ')
+			end--;
+	if (end > s) {
+		AUTO_FREE char *whole = xstrndup(s, (size_t)(end - s));
+
+		claim_cmdline_words(c, CLAIM_AT(p, l), text_trim(whole), false);
+	}
 }
 
 void cmdline_decode(const struct part *p, struct claims *c)
 {
-	claim(c, CLAIM_AT(p, &p->lines[0]), line_text(&p->lines[0]), "proc/cmdline");
+	if (!p->cut)
+		claim_cmdline_words(c, CLAIM_AT(p, &p->lines[0]), line_text(&p->lines[0]), true);
+	for (size_t i = 0; p->cut && i < p->n; i++)
+		claim_row_words(p, c, i);
 }
 
 /* ---- /proc/driver/nvidia ---- */

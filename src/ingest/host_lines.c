@@ -50,7 +50,7 @@ static void add_line(struct split *s, const struct text_line *l)
 	if (h)
 		*ARENA_PUSH(s->arena, h->lines, h->n) =
 			(struct text_line){l->text + length + 1 + (l->text[length + 1] == ' '),
-					   l->number, l->alike};
+					   l->number, l->alike, l->open};
 }
 
 static size_t lines_in_parts(struct text_line *lines, size_t n)
@@ -73,7 +73,7 @@ static bool is_of_host(struct split *s, const struct host_lines *h)
 	for (size_t i = 0; i < h->n; i++)
 		named[i] = (struct text_line){arena_printf(s->arena, "%s: %s", h->host,
 							   h->lines[i].text),
-					      0, 0};
+					      0, 0, false};
 	return h->n > 1 && lines_in_parts(h->lines, h->n) > lines_in_parts(named, h->n);
 }
 

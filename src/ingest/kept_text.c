@@ -4,6 +4,7 @@
  *   = NAME   a text begins
  *   ! N LINE it is large: N lines that mattered are not kept, the first of them LINE; 0 0: some of the kernel log
  *   |LINE    a line of it
+ *   >LINE    the last one, in which the text ends
  *   * N      N lines that nothing was read from
  */
 #include "ingest/kept_text.h"
@@ -135,7 +136,7 @@ void kept_text_write(const char *name, const struct text_reducer *reducer,
 		if (line_is_repeated(l))
 			put_repeated(out, l->number - before);
 		else
-			strbuf_printf(out, "|%s\n", text);
+			strbuf_printf(out, "%c%s\n", l->open ? '>' : '|', text);
 	}
 	put_unused(out, &unused);
 	arena_free(a);
@@ -210,15 +211,16 @@ static int read_limits(const char *s, const char *file, unsigned number, struct 
 /* Copies a line out of the content, so that it is terminated. */
 static int add_line(const char *line, const char *file, unsigned number, struct kept_text *k)
 {
-	if (*line == '|') {
-		strbuf_printf(&k->text, "%s\n", line + 1);
+	if (*line == '|' || *line == '>') {
+		strbuf_printf(&k->text, "%s%s", line + 1, *line == '|' ? "\n" : "");
 		return 0;
 	}
 	if (text_starts_with(line, "! "))
 		return read_limits(line + 2, file, number, k);
 	return text_starts_with(line, "* ")
 		       ? add_unused(line + 2, file, number, &k->text)
-		       : bad_line(file, number, "expected '= NAME', '|LINE', '* N' or '! N LINE'");
+		       : bad_line(file, number,
+				  "expected '= NAME', '|LINE', '>LINE', '* N' or '! N LINE'");
 }
 
 int kept_texts_add(const char *content, const char *file, struct pasted *t)

@@ -3,7 +3,9 @@
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
 
+#include "base/alloc.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "machine/kernel_log.h"
 
@@ -39,6 +41,12 @@ static const char *boot_value(const struct text_line *l, const char *key)
 	const char *message = kernel_log_message(line_text(l));
 
 	return text_starts_with(message, key) ? message + strlen(key) : NULL;
+}
+
+/* What a break cut off the last line of the log. */
+static bool is_rest(const struct part *p, size_t i)
+{
+	return p->torn && i && i + 1 == p->n && !is_log_line(&p->lines[i]);
 }
 
 /* "[    0.000000] Linux version": the log begins at boot. */
@@ -108,6 +116,12 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 		end = i + 1;
 	}
 	p->cut = !kernel_line_is_first(&lines[0]);
+	p->torn = lines[end - 1].open;
+	if (end < n && is_boot_line(&lines[end - 1]) &&
+	    cmdline_goes_on(&lines[end - 1], &lines[end])) {
+		p->torn = true;
+		end++;
+	}
 	/* One line may stand for many of a large log. */
 	end_number = lines[end - 1].number - lines[0].number + 1;
 	snprintf(p->about, sizeof(p->about), "%zu %s%s", end_number,
@@ -130,6 +144,26 @@ static void claim_version(const struct part *p, struct claims *c, const struct t
 		claim(c, CLAIM_AT(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
+/* The kernel cuts its own lines, and the last line of a text may be cut or go on behind a break. */
+static bool is_whole_value(const struct part *p, size_t i, const char *value)
+{
+	enum { LOG_LINE = 900 };
+
+	return strlen(value) < LOG_LINE && !(p->torn && i + 1 + is_rest(p, p->n - 1) == p->n);
+}
+
+/* Of a line that is cut the last word may be a part of one. */
+static void claim_value(const struct part *p, struct claims *c, size_t i, const char *value)
+{
+	const bool whole = is_whole_value(p, i, value);
+	const char *last = strrchr(value, ' ');
+	AUTO_FREE char *words = xstrndup(value, whole  ? strlen(value)
+						: last ? (size_t)(last - value)
+						       : 0);
+
+	claim_cmdline_words(c, CLAIM_AT(p, &p->lines[i]), words, whole);
+}
+
 /* The first of the keys that the log has: the boot loader's line may lack what was built in. */
 static void claim_cmdline(const struct part *p, struct claims *c, size_t boot)
 {
@@ -140,7 +174,7 @@ static void claim_cmdline(const struct part *p, struct claims *c, size_t boot)
 			const char *value = boot_value(&p->lines[i], cmdline_keys[k]);
 
 			if (value)
-				claim(c, CLAIM_AT(p, &p->lines[i]), value, "proc/cmdline");
+				claim_value(p, c, i, value);
 			found |= value != NULL;
 		}
 		if (found)
@@ -203,10 +237,10 @@ const char *kernel_lines_keep(const struct part *p, const struct text_line *l, s
 {
 	const char *s = line_text(l);
 
-	(void)p;
 	(void)a;
-	if (is_separator(l))
-		return "-- Reboot --"; /* a boot's id identifies the machine */
+	if (is_separator(l) || is_rest(p, (size_t)(l - p->lines)))
+		return is_separator(l) ? "-- Reboot --" /* a boot's id identifies the machine */
+				       : l->text;
 	return line_is_blank(l) || is_boot_line(l) || kernel_line_is_of_boot(l) ||
 			       kernel_log_is_relevant(s, strlen(s))
 		       ? l->text
@@ -235,7 +269,7 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct text_line *l = &p->lines[i];
 
-		if (line_is_blank(l))
+		if (line_is_blank(l) || is_rest(p, i))
 			continue;
 		if (kernel_log_is_relevant(line_text(l), strlen(line_text(l))))
 			claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");

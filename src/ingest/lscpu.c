@@ -101,6 +101,12 @@ size_t lscpu_match(struct part *p, const struct text_line *lines, size_t n)
 	return own && known > 1 ? end : 0;
 }
 
+/* More lines follow in every output: one that ends here was wrapped or cut, and a flag that it lacks may be set. */
+static bool is_cut(const struct part *p, size_t i, const struct key *k)
+{
+	return strcmp(k->name, "Flags") == 0 && i + 1 == p->n;
+}
+
 void lscpu_decode(const struct part *p, struct claims *c)
 {
 	const char *value;
@@ -108,7 +114,7 @@ void lscpu_decode(const struct part *p, struct claims *c)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct key *k = key_of(&p->lines[i], &value);
 
-		if (k && k->answer && *value && strcmp(value, "-") != 0)
+		if (k && k->answer && *value && strcmp(value, "-") != 0 && !is_cut(p, i, k))
 			claim(c, CLAIM_AT(p, &p->lines[i]), value, "cpu/%s", k->answer);
 	}
 }

@@ -844,6 +844,8 @@ static void decode_function(const struct part *p, struct claims *c, const struct
 
 /* ---- rows of bytes ---- */
 
+enum { ROW_BYTES = 16 };
+
 /* The rows of a function in the form of a recording's config-space.txt, which is lspci's. */
 static void decode_rows(const struct part *p, struct claims *c, const struct text_line *lines,
 			size_t n)
@@ -854,11 +856,15 @@ static void decode_rows(const struct part *p, struct claims *c, const struct tex
 	size_t entry_n = 0, rows = 0;
 
 	strbuf_printf(&text, "%s\n", line_text(&lines[0]));
-	for (size_t i = 1; i < n; i++)
-		if (is_row(line_text(&lines[i]))) {
-			strbuf_printf(&text, "%s\n", line_text(&lines[i]));
-			rows++;
-		}
+	for (size_t i = 1; i < n; i++) {
+		const char *s = line_text(&lines[i]);
+
+		/* Behind a row that the text has lost, nothing is known to be where it should be. */
+		if (!is_row(s) || strtoul(s, NULL, 16) != rows * ROW_BYTES)
+			continue;
+		strbuf_printf(&text, "%s\n", s);
+		rows++;
+	}
 	if (!rows)
 		return;
 	map = source_new_map(p->file);

@@ -21,6 +21,7 @@ struct part {
 	const struct text_line *command_line; /* NULL: none is shown */
 	/* truncated: it ends before the tool's output would */
 	bool cut;
+	bool torn;      /* its last line may go on: behind a break, or behind the end of the text */
 	char about[64]; /* "8 GPUs", "" */
 	/* That printed it, of texts of several hosts; NULL: not shown (part_hosts.h). */
 	const char *host;

@@ -254,7 +254,8 @@ static bool is_encoded(const char *s, size_t n)
 
 static void push_line(struct text_splitter *s, char *text)
 {
-	*ARENA_PUSH(s->arena, s->lines, s->n) = (struct text_line){text, s->number, 0};
+	*ARENA_PUSH(s->arena, s->lines, s->n) =
+		(struct text_line){.text = text, .number = s->number};
 }
 
 static void add_encoded(struct text_splitter *s)
@@ -327,8 +328,10 @@ void text_split_add(struct text_splitter *s, const char *data, size_t n)
 
 void text_split_end(struct text_splitter *s)
 {
-	if (s->partial.len)
+	if (s->partial.len) {
 		add_line(s, s->partial.text, s->partial.len);
+		s->lines[s->n - 1].open = true;
+	}
 	strbuf_done(&s->partial);
 	strbuf_done(&s->scratch);
 }

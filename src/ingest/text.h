@@ -29,6 +29,7 @@ struct text_line {
 	char *text;
 	unsigned number; /* from 1 */
 	unsigned alike;  /* later lines that say the same and are not kept */
+	bool open;       /* the text ends within it, or behind it without a line's end */
 };
 
 /*

@@ -278,7 +278,7 @@ static void keep_mark(struct text_reducer *r, char *mark, unsigned number)
 	if ((r->n > 1 && is_mark(last - 1) && is_mark(last - 2)) || (r->n && last[-1].text == mark))
 		r->lines[r->n - 1].number = number;
 	else
-		*ARENA_PUSH(r->arena, r->lines, r->n) = (struct text_line){mark, number, 0};
+		*ARENA_PUSH(r->arena, r->lines, r->n) = (struct text_line){mark, number, 0, false};
 }
 
 /* A run of unused lines separates parts as each of them did. */
@@ -292,7 +292,8 @@ static void keep_used(struct text_reducer *r, const struct text_line *lines, siz
 			keep_mark(r, repeated, l->number);
 		else if (use[i] == USE_KEPT || use[i] == USE_NEAR)
 			*ARENA_PUSH(r->arena, r->lines, r->n) =
-				(struct text_line){arena_strdup(r->arena, l->text), l->number, 0};
+				(struct text_line){arena_strdup(r->arena, l->text), l->number, 0,
+						   l->open};
 		else
 			keep_mark(r, unused, l->number);
 	}
@@ -363,7 +364,8 @@ static void begin_piece(struct text_reducer *r, const struct text_line *lines, s
 	s->encoded = NULL;
 	for (size_t i = 0; i < n; i++)
 		*ARENA_PUSH(next, s->lines, s->n) =
-			(struct text_line){arena_strdup(next, lines[i].text), lines[i].number, 0};
+			(struct text_line){arena_strdup(next, lines[i].text), lines[i].number, 0,
+					   lines[i].open};
 	r->carried = n;
 	r->piece_bytes = size_of(lines, n);
 	/* A part that is as long as the piece is not searched again and again. */

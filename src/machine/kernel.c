@@ -276,9 +276,19 @@ static const char *find_dashes(const char *line)
 
 static void read_cmdline(struct reader *r, struct kernel *k)
 {
-	const struct fact_str line = read_str(r, "proc/cmdline");
-	const char *dashes = fact_known(line) ? find_dashes(line.value) : NULL;
+	struct fact_str line = read_str(r, "proc/cmdline");
+	const struct fact_str part = fact_unknown(line) && source_stated(r->s)
+					     ? read_str(r, "stated/cmdline-part")
+					     : line;
+	const char *dashes;
 
+	k->cmdline_whole = fact_known(line) ? fact_int(1, line.from) : INT_LIKE(line);
+	if (!fact_known(line) && fact_known(part)) {
+		k->cmdline_whole =
+			fact_int_unknown(arena_printf(r->m->arena, "cut off at %s", part.from));
+		line = part;
+	}
+	dashes = fact_known(line) ? find_dashes(line.value) : NULL;
 	k->cmdline = line;
 	k->init_words = fact_known(line) ? fact_str_absent(line.from) : line;
 	if (!dashes)
@@ -357,8 +367,8 @@ static struct fact_int read_boot_loader(struct reader *r)
 	conf = read_exists(r, "boot/loader/loader.conf");
 	if (fact_is(conf, 1))
 		return fact_int(BOOT_SYSTEMD_BOOT, conf.from);
-	if (!fact_known(*cmdline))
-		return INT_LIKE(*cmdline);
+	if (!fact_known(*cmdline) || fact_unknown(r->m->kernel.cmdline_whole))
+		return fact_int_unknown(FACT_WHY(r->m->kernel.cmdline_whole));
 	return fact_int(BOOT_OTHER, "neither BOOT_IMAGE= nor systemd-boot's marks");
 }
 

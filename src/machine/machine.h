@@ -254,6 +254,7 @@ struct kernel {
 	struct fact_int exact_compiler; /* 1: /usr/bin/gcc-<major> exists */
 	struct fact_int headers;        /* 1: /lib/modules/RELEASE/build exists */
 	struct fact_str cmdline;        /* up to a "--": the kernel's own words */
+	struct fact_int cmdline_whole;  /* unknown: what is not in it may be set all the same */
 	struct fact_str init_words;     /* after it: for init; absent: none */
 	struct fact_int lockdown;       /* enum lockdown */
 	struct fact_int secure_boot;    /* efivar SecureBoot; absent: no EFI */

@@ -124,9 +124,12 @@ static struct fact_str param_str(struct reader *r, struct fact_str text, const c
 
 	if (!fact_known(text))
 		return text;
-	if (!nvidia_driver_value(text.value, key, buf, sizeof(buf)))
-		return fact_str_absent(PARAMS);
-	return fact_str(arena_strdup(r->m->arena, buf), PARAMS);
+	if (nvidia_driver_value(text.value, key, buf, sizeof(buf)))
+		return fact_str(arena_strdup(r->m->arena, buf), PARAMS);
+	/* A text may have lost a line; the file of every driver that knows the key has one. */
+	return source_stated(r->s) ? fact_str_unknown(arena_printf(r->m->arena, "%s: %s in " PARAMS,
+								   source_stated(r->s), key))
+				   : fact_str_absent(PARAMS);
 }
 
 static struct fact_int param_int(struct reader *r, struct fact_str text, const char *key)
@@ -150,6 +153,9 @@ static void read_params(struct reader *r)
 
 	d->registry_dwords = param_str(r, text, "RegistryDwords");
 	d->registry_dwords_per_device = param_str(r, text, "RegistryDwordsPerDevice");
+	/* Keys may be in the line that a text has lost. */
+	if (fact_unknown(d->registry_dwords_per_device) && fact_str_is(d->registry_dwords, ""))
+		d->registry_dwords = d->registry_dwords_per_device;
 	d->resizable_bar = param_int(r, text, "EnableResizableBar");
 	d->grdma_topology_override = param_int(r, text, "GrdmaPciTopoCheckOverride");
 }

@@ -891,7 +891,9 @@ static void rdma_tools(void **state)
 
 static void cpu_lines(void **state)
 {
-	struct machine *bare = machine_of_one(LSCPU "    Flags:               fpu vme\n"),
+	struct machine *bare = machine_of_one(LSCPU "    Flags:               fpu vme\n"
+						    "Virtualization features:\n"),
+		       *wrapped = machine_of_one(LSCPU "    Flags:               fpu vme\nhyper\n"),
 		       *guest = machine_of_one(
 			       LSCPU "Virtualization features:\n  Hypervisor vendor:     KVM\n"),
 		       *cut = machine_of_one(LSCPU),
@@ -907,6 +909,7 @@ static void cpu_lines(void **state)
 	assert_true(fact_absent(bare->kernel.hypervisor));
 	assert_string_equal(guest->kernel.hypervisor.value, "kvm");
 	assert_true(fact_unknown(cut->kernel.hypervisor));
+	assert_true(fact_unknown(wrapped->kernel.hypervisor));
 	assert_int_equal(other->text_part_n, 1);
 	assert_null(other->text_parts[0].name);
 	assert_true(fact_unknown(two->cpu.sockets));
@@ -914,6 +917,7 @@ static void cpu_lines(void **state)
 	machine_free(bare);
 	machine_free(guest);
 	machine_free(cut);
+	machine_free(wrapped);
 	machine_free(other);
 	machine_free(two);
 }
@@ -1730,6 +1734,51 @@ static void command_lines(void **state)
 	}
 }
 
+/* A line that is cut or wrapped shows what is set, and not what is not. */
+static void command_lines_that_are_cut(void **state)
+{
+#define SHORT "BOOT_IMAGE=/boot/vmlinuz-6.8.0-45-generic root=UUID=12 ro"
+#define LONG  SHORT " quiet"
+	static const struct {
+		const char *text, *cmdline;
+		bool whole;
+	} cases[] = {
+		{LONG " iommu=pt\n", LONG " iommu=pt", true},
+		{LONG " iommu=pt", LONG, false},
+		{LONG " iom\nmu=pt splash\n", LONG "\nsplash", false},
+		{LONG " iommu=pt\npcie_aspm=off splash\n$ lsmod\n", LONG "\nsplash", false},
+		{LONG "\nroot@x:~# uname\n", LONG, true},
+		{LONG "\nModule                  Size  Used by\n", LONG, true},
+		{LONG "\n\nand then it hangs\n", LONG, true},
+		{"root=UUID=12 ro quiet\n", "root=UUID=12 ro quiet", false},
+		{"$ cat /proc/cmdline\nroot=UUID=12 ro quiet\n", "root=UUID=12 ro quiet", true},
+		{"[    0.000000] Kernel command line: " LONG "\n[    0.1] x\n", LONG, true},
+		{"[    0.000000] Kernel command line: " LONG, SHORT, false},
+		{"[    0.000000] Kernel command line: " LONG " iom\nmu=pt splash\n", LONG, false},
+		{LONG " iom\nmu=pt splash\n\n[    0.0] Kernel command line: " LONG
+		      " iommu=pt splash\n",
+		 LONG " iommu=pt splash", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m = machine_of_one(cases[i].text);
+		struct topology *t = topology_new(m);
+		struct diagnosis *d = diagnose(t);
+
+		if (!fact_str_is(m->kernel.cmdline, cases[i].cmdline) ||
+		    fact_is(m->kernel.cmdline_whole, 1) != cases[i].whole)
+			fail_msg("row %zu: '%s', %s", i, fact_str_or(m->kernel.cmdline, "unknown"),
+				 FACT_WHY(m->kernel.cmdline_whole));
+		assert_int_equal(verdict_of(d, "acs-override"),
+				 cases[i].whole ? VERDICT_OK : VERDICT_UNKNOWN);
+		assert_int_equal(m->trouble_n, 0);
+		release(d, t, m);
+	}
+#undef LONG
+#undef SHORT
+}
+
 #define DEVICES                                                                                    \
 	"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"                                        \
 	"Device: 0, NVIDIA GeForce RTX 5090, pciBusID: e, pciDeviceID: 0, pciDomainID:0\n"         \
@@ -2299,6 +2348,7 @@ int main(void)
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(log_of_several),
 		cmocka_unit_test(command_lines),
+		cmocka_unit_test(command_lines_that_are_cut),
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_of_simple_p2p),
 		cmocka_unit_test(access_lines_cut),

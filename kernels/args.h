@@ -23,6 +23,7 @@
 	X(collective_flagged)                                                                      \
 	X(collective_small)                                                                        \
 	X(collective_piped)                                                                        \
+	X(collective_levels)                                                                       \
 	X(collective_pairs)
 
 #define KERNELS(X)                                                                                 \

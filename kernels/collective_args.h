@@ -39,14 +39,13 @@ struct collective_shape {
 	u32 own;          /* not 0: this rank's own input is reduced with what arrives */
 	u32 copied;       /* ranks whose pieces go from this rank's own input to its output */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
-	u32 first; /* the rank whose piece comes first in both buffers; after the last rank comes rank 0 */
-	u32 number; /* of the operation, for the report */
+	u32 number;       /* of the operation, for the report */
+	u64 places; /* 4 bits for each rank: where its piece is in both buffers, counted in pieces */
 };
 
-/* Where the piece of a rank is, counted in pieces. */
 static inline u32 piece_place(const struct collective_shape *s, u32 rank)
 {
-	return rank >= s->first ? rank - s->first : rank + s->n - s->first;
+	return (u32)(s->places >> 4 * rank) & 15;
 }
 
 /*
@@ -122,6 +121,16 @@ struct collective_piped_args {
 };
 
 /*
+ * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups that the ranks of a group share. A
+ * piece belongs to one rank of each group. level[0]: each rank reduces its piece within its group, and sends that to the other
+ * groups' owners of the piece. level[1]: each of them reduces what they have sent, and sends the sum to its own group; its first
+ * slots are the second of level[0].
+ */
+struct collective_levels_args {
+	struct collective_piped_args level[2];
+};
+
+/*
  * Sends and receives: each ordered pair has slots in the receiver's memory (or the host's), which the sender fills in
  * turn, and counters: of chunks that have arrived, and of slots that are free again. An item is divided into chunks of
  * equal size; chunk c is block c % blocks's. Block b meets block b only.
@@ -143,8 +152,8 @@ struct pair_flags {
 /* Of a block and peer, in device memory; kept from launch to launch. */
 struct pair_progress {
 	u32 sent, taken;
-	u32 end; /* enum wait_end; a launch behind one that gave up does nothing */
-	u32 unused;
+	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 freed; /* of what was sent, by the peer, as was last seen */
 };
 
 /* In the device's memory. */

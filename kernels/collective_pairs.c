@@ -78,28 +78,41 @@ INLINE u64 size_of_slot(u64 flags, u32 number)
 
 /* ---- what can be done next: decided by thread 0 ---- */
 
-#define CAN_SEND 1u
-#define CAN_TAKE 2u
+#define CAN_SEND  1u
+#define CAN_TAKE  2u
+#define DISAGREES 4u /* what has come is of an item of another size */
 
-INLINE u32 look(const struct pairs *p)
+INLINE u32 look_for_slot(struct pairs *p)
 {
-	const u32 sends = p->sends.item < p->sends.end, takes = p->takes.item < p->takes.end;
-	u32 can = 0;
-
-	if (sends && p->state.sent - load_acquire(FLAG(p->hear, freed)) < PAIR_SLOTS)
-		can |= CAN_SEND;
-	if (takes && (int)(load_acquire(FLAG(p->hear, arrived)) - p->state.taken) > 0)
-		can |= CAN_TAKE;
-	return can;
+	if (p->sends.item == p->sends.end)
+		return 0;
+	if (p->state.sent - p->state.freed == PAIR_SLOTS)
+		p->state.freed = load_acquire(FLAG(p->hear, freed));
+	return p->state.sent - p->state.freed < PAIR_SLOTS ? CAN_SEND : 0;
 }
 
-/* For the whole block. */
-INLINE u32 can_do(const struct pairs *p)
+INLINE u32 look_for_chunk(const struct pairs *p)
 {
-	const u32 mine = thread_id() ? 0 : look(p);
+	if (p->takes.item == p->takes.end ||
+	    (int)(load_acquire(FLAG(p->hear, arrived)) - p->state.taken) <= 0)
+		return 0;
+	return load_u64(size_of_slot(p->hear, p->state.taken)) == bytes_at(p, &p->takes)
+		       ? CAN_TAKE
+		       : DISAGREES;
+}
+
+/*
+ * For the whole block. Through the host's memory a load takes a microsecond, and as many at once as a block has threads take far
+ * longer.
+ */
+INLINE u32 can_do(struct pairs *p)
+{
+	const u32 mine = thread_id() ? 0 : look_for_slot(p) | look_for_chunk(p);
 
 	return (block_any(mine & CAN_SEND) ? CAN_SEND : 0) |
-	       (block_any(mine & CAN_TAKE) ? CAN_TAKE : 0);
+	       (block_any(mine & (CAN_TAKE | DISAGREES))
+			? block_any(mine & CAN_TAKE) ? CAN_TAKE : DISAGREES
+			: 0);
 }
 
 INLINE void give_up(struct pairs *p, u32 end)
@@ -141,12 +154,6 @@ INLINE void send_next(struct pairs *p)
 
 INLINE void take_next(struct pairs *p)
 {
-	const u64 sent = load_u64(size_of_slot(p->hear, p->state.taken));
-
-	if (sent != bytes_at(p, &p->takes)) {
-		give_up(p, WAIT_DISAGREED);
-		return;
-	}
 	copy_in(p->a->item[p->takes.item].address + offset_at(p, &p->takes),
 		slot_of(p, p->from, p->state.taken), bytes_of_chunk(p, &p->takes));
 	p->state.taken++;
@@ -172,6 +179,8 @@ INLINE void exchange_items(struct pairs *p)
 			send_next(p);
 		if (can & CAN_TAKE)
 			take_next(p);
+		if (can & DISAGREES)
+			give_up(p, WAIT_DISAGREED);
 		if (can) {
 			p->patience = patience_of(p->a->limit_ns, p->a->abort);
 			polls = 0;

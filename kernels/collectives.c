@@ -4,6 +4,7 @@
  * second to compile it.
  */
 #include "kernels/collective_flagged.c"
+#include "kernels/collective_levels.c"
 #include "kernels/collective_pairs.c"
 #include "kernels/collective_piped.c"
 #include "kernels/collective_small.c"

@@ -65,7 +65,7 @@ struct run {
 	struct traffic traffic;
 	enum model_path slowest;
 	const struct choice *choice;
-	struct collective_shape shapes[SIMULATED_RANKS_MAX];
+	struct operation_shape shapes[SIMULATED_RANKS_MAX];
 	double inflation; /* bytes on the link for a byte of data */
 };
 
@@ -112,11 +112,10 @@ static void load(struct run *x, unsigned me, double bytes)
 }
 
 /* What kernels do in one step with each part: send it; reduce or place what has come; place sums. */
-static void add_rank(struct run *x, unsigned me, const struct part *sent, const struct part *taken,
-		     const struct part *spread, const struct part *placed)
+static void add_rank(struct run *x, unsigned me, const struct collective_shape *s,
+		     const struct part *sent, const struct part *taken, const struct part *spread,
+		     const struct part *placed)
 {
-	const struct collective_shape *s = &x->shapes[me];
-
 	for (unsigned r = 0; r < s->n; r++) {
 		if (s->push >> r & 1)
 			store(x, me, r, input_bytes(s, r, sent));
@@ -135,7 +134,7 @@ static double step_us(struct run *x, const struct part *sent, const struct part 
 		      const struct part *spread, const struct part *placed)
 {
 	for (unsigned me = 0; me < x->s->paths->device_n; me++)
-		add_rank(x, me, sent, taken, spread, placed);
+		add_rank(x, me, &x->shapes[me].s, sent, taken, spread, placed);
 	return traffic_end(&x->traffic);
 }
 
@@ -151,7 +150,7 @@ static double flagged_us(struct run *x)
 
 	x->inflation = 2;
 	us += step_us(x, &everything, &everything, &nothing, &nothing);
-	if (has_two_steps(x->choice->algorithm))
+	if (steps_of(x->choice->algorithm) == STEPS_TWO)
 		us += flag + step_us(x, &nothing, &nothing, &everything, &everything);
 	return us;
 }
@@ -164,11 +163,15 @@ static struct part chunk_at(const struct choice *c, uint64_t i)
 	return i < c->chunks ? (struct part){i * bytes, bytes} : nothing;
 }
 
-/* As in kernels/collective_piped.c: step i sends chunk i, reduces chunk i - 1 and places chunk i - 2. */
+/*
+ * As in kernels/collective_piped.c: step i sends chunk i, reduces chunk i - 1 and places chunk i - 2; or, as in
+ * collective_levels.c, reduces chunk i - 2 across the groups and places chunk i - 3.
+ */
 static double piped_us(struct run *x)
 {
 	const struct choice *c = x->choice;
-	const uint64_t steps = c->chunks + 1 + has_two_steps(c->algorithm);
+	const bool levels = c->algorithm == PIPED_LEVELS;
+	const uint64_t steps = c->chunks + 1 + steps_of(c->algorithm);
 	double us = START_US;
 
 	x->inflation = 1;
@@ -176,7 +179,10 @@ static double piped_us(struct run *x)
 		const struct part sent = chunk_at(c, i);
 		const struct part taken = i >= 1 ? chunk_at(c, i - 1) : nothing;
 		const struct part placed = i >= 2 ? chunk_at(c, i - 2) : nothing;
+		const struct part last = i >= 3 ? chunk_at(c, i - 3) : nothing;
 
+		for (unsigned me = 0; levels && me < x->s->paths->device_n; me++)
+			add_rank(x, me, &x->shapes[me].across, &nothing, &placed, &placed, &last);
 		us += step_us(x, &sent, &taken, &taken, &placed);
 		if (i + 1 < steps)
 			us += parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
@@ -290,6 +296,8 @@ int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret
 	}
 	r = traffic_make(&model, &x.traffic);
 	comm_facts_make(s->paths->device_n, s->direct, BLOCKS, THREADS, &facts);
+	if (s->near)
+		comm_facts_place(&facts, s->near);
 	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = collective_plan_next(&s->plan, bytes))
 		make_row(&x, &facts, bytes, &rows[i]);
 	traffic_done(&x.traffic);

@@ -16,6 +16,7 @@ struct simulation {
 		*paths; /* device k is rank k; expected rates are the rates of the links */
 	bool direct;    /* every rank stores into the memory of all others */
 	bool nccl;      /* its ring too */
+	const enum nearness *near; /* of every two ranks (collective/groups.h); NULL: no groups */
 	struct collective_plan
 		plan; /* the operation, its type and root, sizes, whether in a graph */
 };

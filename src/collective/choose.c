@@ -12,7 +12,6 @@
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
 #define HOST_SLOT_BYTES   (40u << 20)
-#define SLOT_MAX          (32u << 10)
 #define HOST_PAIR_BYTES   (32u << 20)
 
 /*
@@ -24,6 +23,20 @@ static const struct path_costs direct_paths = {{
 	[FLAGGED_TWO] = {3.2, 0, 350, 6},
 	[PIPED_ONE] = {4.5, 1.5, 315},
 	[PIPED_TWO] = {5.8, 1.5, 380},
+	[PIPED_LEVELS] = {7.1, 1.5,
+			  380}, /* not measured: as much more as two steps take than one */
+}};
+
+/*
+ * The same over PCIe, which no run of the library has timed: the rates are those above, as much less as a pair of RTX 4090 (25 GB/s one
+ * way) is slower than one of H200 (380). A step waits for a small write and for a load, 1.2 us each.
+ */
+static const struct path_costs pcie_paths = {{
+	[FLAGGED_ONE] = {2.0, 0, 22},
+	[FLAGGED_TWO] = {3.2, 0, 23, 6},
+	[PIPED_ONE] = {4.5, 2.4, 21},
+	[PIPED_TWO] = {5.8, 2.4, 25},
+	[PIPED_LEVELS] = {7.1, 2.4, 25},
 }};
 
 /*
@@ -40,10 +53,8 @@ static const struct path_costs host_paths = {{
 }};
 
 static const char *const words[ALGORITHM_N] = {
-	[FLAGGED_ONE] = "flagged-1",
-	[FLAGGED_TWO] = "flagged-2",
-	[PIPED_ONE] = "piped-1",
-	[PIPED_TWO] = "piped-2",
+	[FLAGGED_ONE] = "flagged-1", [FLAGGED_TWO] = "flagged-2", [PIPED_ONE] = "piped-1",
+	[PIPED_TWO] = "piped-2",     [PIPED_LEVELS] = "levels",
 };
 
 const char *algorithm_word(enum algorithm a)
@@ -60,7 +71,7 @@ void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret)
 {
 	const uint64_t most = direct ? DIRECT_SLOT_BYTES : HOST_SLOT_BYTES;
-	uint32_t slot = SLOT_MAX;
+	uint32_t slot = direct ? 64u << 10 : 32u << 10;
 	uint64_t slots;
 
 	*ret = (struct comm_facts){.n = n,
@@ -75,15 +86,28 @@ void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 				   .costs = direct ? direct_paths : host_paths};
 	ret->flagged_blocks = at_most(2 * blocks, !direct ? 64 : n > 4 ? 128 : 256);
 	ret->piped_blocks = at_most(blocks, direct ? 128 : 64);
-	slots = (direct ? 4ul * n : 2ul * n * n) * ret->piped_blocks;
+	slots = (direct ? 4ul * (n - 1) : 2ul * n * n) * ret->piped_blocks;
 	while (slot > CHUNK_MIN && slot * slots > most)
 		slot /= 2;
 	ret->slot_bytes = slot;
-	ret->pair_blocks = at_most(blocks, !direct ? 16 : n > 4 ? 32 : 64);
+	ret->pair_blocks = at_most(blocks, !direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
 	ret->pair_slot_bytes = direct ? 32u << 10 : 64u << 10;
 	while (!direct &&
 	       n * n * PAIR_SLOTS * ret->pair_blocks * ret->pair_slot_bytes > HOST_PAIR_BYTES)
 		ret->pair_blocks /= 2;
+}
+
+void comm_facts_place(struct comm_facts *f, const enum nearness *near)
+{
+	enum nearness least = NEAR_NVLINK;
+
+	if (!f->direct)
+		return;
+	for (unsigned i = 0; i < f->n * f->n; i++)
+		least = near[i] < least ? near[i] : least;
+	if (least > NEAR_UNKNOWN && least < NEAR_NVLINK)
+		f->costs = pcie_paths;
+	groups_make(f->n, near, &f->groups);
 }
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -93,14 +117,14 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
 
 static uint64_t piece_of(const struct choice_request *q, enum algorithm a)
 {
-	return has_two_steps(a) ? q->piece2 : q->piece;
+	return q->piece[steps_of(a)];
 }
 
 static bool can(const struct comm_facts *f, const struct choice_request *q, enum algorithm a)
 {
 	const uint64_t most = (uint64_t)f->flagged_blocks * FLAGGED_UNITS * FLAGGED_DATA_BYTES;
 
-	if (has_two_steps(a) && !q->piece2)
+	if (steps_of(a) != STEPS_ONE && !piece_of(q, a))
 		return false;
 	return is_piped(a) || piece_of(q, a) <= most;
 }
@@ -143,14 +167,14 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 		      const struct choice *p)
 {
 	const struct path_cost *c = &f->costs.of[p->algorithm];
-	const bool two = has_two_steps(p->algorithm), piped = is_piped(p->algorithm);
-	const double pieces = two ? q->crossing2 : q->crossing;
-	const double bytes = (double)piece_of(q, p->algorithm) * pieces;
-	const double fill = (double)(p->chunk * p->blocks) * (f->n - 1);
-	const double steps = (double)p->chunks + 1 + two;
+	const enum steps how = steps_of(p->algorithm);
+	const double bytes = (double)piece_of(q, p->algorithm) * q->crossing[how];
+	const unsigned receivers = (how == STEPS_LEVELS ? f->groups.size : f->n) - 1;
+	const double fill = (double)(p->chunk * p->blocks) * receivers;
+	const double steps = (double)p->chunks + 1 + how;
 	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
-	if (!piped)
+	if (!is_piped(p->algorithm))
 		return start + 2 * bytes / c->gbps / 1e3;
 	return start + c->step_us * steps + (bytes + fill) / c->gbps / 1e3;
 }
@@ -203,7 +227,7 @@ static double measured_us(const uint32_t ns[TUNED_SIZES], uint64_t bytes)
 static void take_measured(const struct comm_facts *f, const struct choice_request *q,
 			  struct choice *p)
 {
-	const double us = measured_us(f->times.ns[q->operation][p->algorithm], q->piece);
+	const double us = measured_us(f->times.ns[q->operation][p->algorithm], q->piece[STEPS_ONE]);
 
 	if (us > 0) {
 		p->us = us;

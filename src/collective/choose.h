@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "collective/groups.h"
 #include "kernels/args.h"
 
 #include <stdbool.h>
@@ -25,8 +26,12 @@ enum algorithm {
 	FLAGGED_TWO, /* the same in two steps: shards, then their reductions */
 	PIPED_ONE,   /* chunks through slots, in one step */
 	PIPED_TWO,
+	PIPED_LEVELS, /* within each group of ranks, between the groups, and back */
 	ALGORITHM_N
 };
+
+/* How often data goes from rank to rank. */
+enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_N };
 
 const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 
@@ -57,6 +62,7 @@ struct comm_facts {
 	bool direct;     /* every rank stores into the memory of all others; else into the host's */
 	unsigned blocks; /* that run at once on every device */
 	unsigned threads; /* a block, at most */
+	struct groups groups;
 	struct path_costs costs;
 	struct tuned_times times;                /* of paths of that kind on these devices */
 	unsigned flagged_blocks, piped_blocks;   /* that have slots */
@@ -67,17 +73,21 @@ struct comm_facts {
 	unsigned chunks;                         /* wanted of a block; 0: the cheapest */
 };
 
-/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times. */
+/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times, no groups. */
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
+
+/*
+ * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and ranks groups. Through the host's memory
+ * no link belongs to a group.
+ */
+void comm_facts_place(struct comm_facts *f, const enum nearness *near);
 
 /* The data to send. */
 struct choice_request {
 	enum operation operation;
-	uint64_t piece;  /* bytes of a piece in one step */
-	uint64_t piece2; /* bytes of a piece in two steps; 0: not in two steps */
-	/* Pieces that cross the busiest link in one direction, in one step and in two. */
-	unsigned crossing, crossing2;
+	uint64_t piece[STEPS_N];    /* bytes; 0: not in that way, except in one step */
+	unsigned crossing[STEPS_N]; /* pieces that cross the busiest link in one direction */
 };
 
 struct choice {
@@ -100,10 +110,12 @@ void choose(const struct comm_facts *f, const struct choice_request *q, enum alg
 
 static inline bool is_piped(enum algorithm a)
 {
-	return a == PIPED_ONE || a == PIPED_TWO;
+	return a >= PIPED_ONE;
 }
 
-static inline bool has_two_steps(enum algorithm a)
+static inline enum steps steps_of(enum algorithm a)
 {
-	return a == FLAGGED_TWO || a == PIPED_TWO;
+	return a == PIPED_LEVELS                    ? STEPS_LEVELS
+	       : a == FLAGGED_TWO || a == PIPED_TWO ? STEPS_TWO
+						    : STEPS_ONE;
 }

@@ -49,6 +49,30 @@ void comm_set_leave(struct comm_set *shared)
 		set_free(shared);
 }
 
+/* ---- groups of ranks ---- */
+
+void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[16], unsigned me,
+	       enum nearness *ret)
+{
+	groups_near(n, pci, me, "/sys", ret);
+	for (unsigned i = 0; i < n; i++) {
+		bool nvlink = false;
+
+		if (i != me && ret[i] != NEAR_UNKNOWN &&
+		    s->ops->atomics(s, device, pci[i], &nvlink) < 0)
+			ret[i] = NEAR_UNKNOWN;
+		else if (nvlink || i == me)
+			ret[i] = NEAR_NVLINK;
+	}
+}
+
+void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o)
+{
+	comm_facts_place(f, near);
+	if (o->groups && f->direct)
+		f->groups = *o->groups;
+}
+
 /* ---- a rank ---- */
 
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,
@@ -105,6 +129,9 @@ void comm_count_slots(struct onehop_comm *c, const struct slots *s)
 		c->host_bytes += comm_words_bytes(c->facts.n);
 }
 
+/* In pairs, the same to all, and across groups. */
+#define ROUTES 3
+
 /* Parts of one piece of memory, one after the other. */
 struct layout {
 	u64 states, pairs, routes, pair_routes, size;
@@ -118,13 +145,13 @@ static struct layout lay_out(const struct comm_facts *f)
 
 	l.pairs = 2ul * l.blocks * sizeof(struct collective_state);
 	l.routes = l.pairs + (u64)f->n * f->pair_blocks * sizeof(struct pair_progress);
-	l.pair_routes = l.routes + 2 * sizeof(struct collective_routes);
+	l.pair_routes = l.routes + ROUTES * sizeof(struct collective_routes);
 	l.size = l.pair_routes + sizeof(struct pair_routes);
 	return l;
 }
 
 /* Device memory of this rank's kernels: states of blocks, which are zero at first, and routes. */
-static int make_scratch(struct onehop_comm *c, const struct collective_routes routes[2],
+static int make_scratch(struct onehop_comm *c, const struct collective_routes routes[ROUTES],
 			const struct pair_routes *pairs)
 {
 	const struct layout l = lay_out(&c->facts);
@@ -136,7 +163,7 @@ static int make_scratch(struct onehop_comm *c, const struct collective_routes ro
 	if (r == 0)
 		r = comm_zero(s, &m, l.routes);
 	if (r == 0)
-		r = s->ops->write(s, &m, l.routes, routes, 2 * sizeof(*routes));
+		r = s->ops->write(s, &m, l.routes, routes, ROUTES * sizeof(*routes));
 	if (r == 0)
 		r = s->ops->write(s, &m, l.pair_routes, pairs, sizeof(*pairs));
 	c->flagged_state = at;
@@ -144,6 +171,7 @@ static int make_scratch(struct onehop_comm *c, const struct collective_routes ro
 	c->pairs_state = at + l.pairs;
 	c->pair_routes = at + l.routes;
 	c->all_routes = at + l.routes + sizeof(*routes);
+	c->across_routes = at + l.routes + 2 * sizeof(*routes);
 	c->pairs_routes = at + l.pair_routes;
 	return r;
 }
@@ -156,7 +184,7 @@ static u64 words_of(const struct onehop_comm *c, u32 rank)
 int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen, u64 words)
 {
 	const struct comm_facts *f = &c->facts;
-	struct collective_routes pair, all;
+	struct collective_routes pair, all, across;
 	struct pair_routes pairs;
 
 	c->words = words;
@@ -171,9 +199,11 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen, 
 	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &pair.flags);
 	all = pair;
 	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &all.first);
+	across = pair;
+	across.first = pair.second;
 	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &pairs.flags);
 	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &pairs.slots);
-	return make_scratch(c, (struct collective_routes[]){pair, all}, &pairs);
+	return make_scratch(c, (struct collective_routes[]){pair, all, across}, &pairs);
 }
 
 /* ---- how operations end ---- */

@@ -17,6 +17,7 @@ struct comm_options {
 	 * all of them.
 	 */
 	const struct tuned *tuned;
+	const struct groups *groups; /* NULL: those of the machine */
 };
 
 /* Shared by the ranks of one process. */
@@ -57,7 +58,7 @@ struct onehop_comm {
 	/* Addresses as seen by its device. */
 	struct comm_ways flagged;
 	u64 flagged_state, piped_state;
-	u64 pair_routes, all_routes; /* struct collective_routes */
+	u64 pair_routes, all_routes, across_routes; /* struct collective_routes */
 	u64 pairs_state, pairs_routes;
 	u64 words; /* struct comm_words of all ranks; where its own parts are: */
 	u64 report, abort;

@@ -9,6 +9,13 @@
 int comm_set_new(struct device_set *set, struct comm_set **ret);
 void comm_set_leave(struct comm_set *shared);
 
+/* How near rank `me` on that device of the set is to the GPUs of all ranks. */
+void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[16], unsigned me,
+	       enum nearness *ret);
+
+/* near: n squared, the same on all ranks. */
+void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o);
+
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,
 	     const struct comm_options *o, struct onehop_comm **ret);
 /* Adds the memory with the slots to what the rank has allocated: each its own, or rank 0 that of all. */

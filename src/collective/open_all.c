@@ -42,6 +42,19 @@ static void find_times(struct opening *x, const struct comm_options *o)
 	tuned_apply(o->tuned, &now, &x->facts);
 }
 
+static void find_groups(struct opening *x, const struct comm_options *o)
+{
+	enum nearness near[COLLECTIVE_RANKS_MAX * COLLECTIVE_RANKS_MAX];
+	struct device_set *s = x->shared->set;
+	char pci[COLLECTIVE_RANKS_MAX][16];
+
+	for (size_t i = 0; i < s->n; i++)
+		memcpy(pci[i], s->info[i].pci, sizeof(pci[i]));
+	for (unsigned i = 0; i < s->n; i++)
+		comm_near(s, (int)i, (unsigned)s->n, pci, i, &near[i * s->n]);
+	comm_place(&x->facts, near, o);
+}
+
 static int find_facts(struct opening *x, const struct comm_options *o)
 {
 	struct device_set *s = x->shared->set;
@@ -58,6 +71,7 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 	}
 	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
 	find_times(x, o);
+	find_groups(x, o);
 	slots_make(&x->facts, &x->slots);
 	return 0;
 }

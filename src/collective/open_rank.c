@@ -259,6 +259,24 @@ static int share_times(struct opening *x)
 	return rendezvous_broadcast(x->meeting, &x->facts.times, sizeof(x->facts.times));
 }
 
+/* ---- groups ---- */
+
+/* Each rank only knows how it is joined to the others. */
+static int share_groups(struct opening *x)
+{
+	enum nearness near[COLLECTIVE_RANKS_MAX * COLLECTIVE_RANKS_MAX], mine[COLLECTIVE_RANKS_MAX];
+	char pci[COLLECTIVE_RANKS_MAX][16];
+	int r;
+
+	for (int i = 0; i < x->n; i++)
+		memcpy(pci[i], x->cards[i].pci, sizeof(pci[i]));
+	comm_near(x->shared->set, 0, (unsigned)x->n, pci, (unsigned)x->rank, mine);
+	r = rendezvous_gather(x->meeting, mine, (size_t)x->n * sizeof(*mine), near);
+	if (r == 0)
+		comm_place(&x->facts, near, x->options);
+	return r;
+}
+
 /* ---- opening ---- */
 
 static int connect(struct opening *x, struct onehop_comm **ret)
@@ -303,6 +321,8 @@ static int open_together(struct opening *x, struct device_source *from, struct o
 		r = find_memories(x);
 	if (r == 0)
 		r = share_times(x);
+	if (r == 0)
+		r = share_groups(x);
 	if (r < 0)
 		return r;
 	r = share_words(x);

@@ -138,6 +138,16 @@ static u64 scale_bits(unsigned n)
 	return bits;
 }
 
+/* Of pieces in the order of ranks, beginning with rank `first`. */
+static u64 places_from(unsigned n, unsigned first)
+{
+	u64 places = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		places |= (u64)i << 4 * ((first + i) % n);
+	return places;
+}
+
 static void fill_common(const struct comm_facts *f, u32 me, const struct view *v,
 			struct collective_shape *s)
 {
@@ -156,6 +166,7 @@ static void fill_common(const struct comm_facts *f, u32 me, const struct view *v
 		.pull = v->takers & v->me ? v->senders & v->others : 0,
 		.own = rows[v->o].reduces && (v->senders & v->takers & v->me),
 		.keep = (v->takers & v->me) != 0,
+		.places = places_from(n, 0),
 	};
 }
 
@@ -207,7 +218,7 @@ static void fill_two_steps(const struct comm_facts *f, struct view v, struct col
 
 	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v.o, v.bytes);
 	if (has_root(v.o))
-		s->first = ((u32)v.call->root + 1) % f->n;
+		s->places = places_from(f->n, ((u32)v.call->root + 1) % f->n);
 	if (!rows[v.o].reduces)
 		pass_on(&v, s);
 	else
@@ -221,19 +232,50 @@ static void fill_two_steps(const struct comm_facts *f, struct view v, struct col
 	s->pull2 = s->keep ? v.others : 0;
 }
 
-static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
-		       struct collective_shape *s)
+static u64 level_bytes(const struct comm_facts *f, u64 bytes)
 {
-	fill_common(f, me, v, s);
-	if (has_two_steps(a))
-		fill_two_steps(f, *v, s);
+	const u64 each = (u64)SHARD_ALIGNMENT * f->groups.size;
+
+	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
+}
+
+/* A shard belongs to one rank of each group, which has its group's sum of it in the output until it knows the others'. */
+static void fill_levels(const struct comm_facts *f, const struct view *v,
+			struct collective_shape *s, struct collective_shape *across)
+{
+	const u32 me = s->me, mates = groups_mates(&f->groups, f->n, me);
+	const u32 counterparts = groups_counterparts(&f->groups, f->n, me);
+
+	s->piece = s->in_stride = s->out_stride = level_bytes(f, v->bytes);
+	s->places = 0;
+	for (u32 r = 0; r < f->n; r++)
+		s->places |= (u64)groups_place(&f->groups, r) << 4 * r;
+	s->tokens = v->others;
+	*across = *s;
+	s->push = s->pull = mates;
+	s->push2 = counterparts;
+	s->op = s->op == REDUCE_AVG ? REDUCE_SUM : s->op;
+	across->in = s->out;
+	across->pull = counterparts;
+	across->push2 = across->pull2 = mates;
+}
+
+static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
+		       struct operation_shape *ret)
+{
+	*ret = (struct operation_shape){0};
+	fill_common(f, me, v, &ret->s);
+	if (steps_of(a) == STEPS_LEVELS)
+		fill_levels(f, v, &ret->s, &ret->across);
+	else if (steps_of(a) == STEPS_TWO)
+		fill_two_steps(f, *v, &ret->s);
 	else
-		fill_one_step(v, s);
+		fill_one_step(v, &ret->s);
 }
 
 void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 		     const struct operation_call *call, enum algorithm a,
-		     struct collective_shape *ret)
+		     struct operation_shape *ret)
 {
 	struct view v;
 
@@ -311,19 +353,25 @@ static bool is_small(const struct view *v, const struct collective_shape *s)
 	       collective_sums_fast(s->type, s->op);
 }
 
-static int launch_flagged(struct onehop_comm *c, const struct view *v, const struct choice *p,
-			  struct collective_shape *s)
+/* In the first step, each rank gets data of its own. */
+static bool goes_to_pairs(const struct view *v, enum algorithm a)
 {
-	const bool pairs = has_two_steps(p->algorithm) || rows[v->o].scatters;
+	return steps_of(a) != STEPS_ONE || rows[v->o].scatters;
+}
+
+static int launch_flagged(struct onehop_comm *c, const struct view *v, const struct choice *p,
+			  struct operation_shape *s)
+{
+	const bool pairs = goes_to_pairs(v, p->algorithm);
 	struct collective_flagged_args args = {.first = pairs ? c->flagged.pair : c->flagged.all,
 					       .second = c->flagged.second,
 					       .set_bytes = slots_set_bytes(&c->facts)};
 	struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args, sizeof(args)};
 	struct collective_small_args small;
 
-	s->state = c->flagged_state;
-	args.s = *s;
-	if (is_small(v, s)) {
+	s->s.state = c->flagged_state;
+	args.s = s->s;
+	if (is_small(v, &s->s)) {
 		fill_small(c, &args, &small);
 		l.kernel = KERNEL_collective_small;
 		l.args = &small;
@@ -333,31 +381,58 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 }
 
 static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
-			struct collective_shape *s)
+			struct operation_shape *s)
 {
-	const bool pairs = has_two_steps(p->algorithm) || rows[v->o].scatters;
-	struct collective_piped_args args = {.routes = pairs ? c->pair_routes : c->all_routes,
-					     .slot_bytes = c->facts.slot_bytes,
-					     .chunk = p->chunk,
-					     .chunks = p->chunks};
-	const struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &args,
-				 sizeof(args)};
+	const bool pairs = goes_to_pairs(v, p->algorithm);
+	const struct collective_piped_args args = {.slot_bytes = c->facts.slot_bytes,
+						   .chunk = p->chunk,
+						   .chunks = p->chunks};
+	struct collective_levels_args levels = {.level = {args, args}};
+	struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &levels.level[0],
+			   sizeof(levels.level[0])};
 
-	s->state = c->piped_state;
-	s->tokens = v->everywhere; /* flags are the same for all */
-	args.s = *s;
+	s->s.state = c->piped_state;
+	s->s.tokens = v->everywhere; /* flags are the same for all */
+	levels.level[0].s = s->s;
+	levels.level[0].routes = pairs ? c->pair_routes : c->all_routes;
+	levels.level[1].s = s->across;
+	levels.level[1].routes = c->across_routes;
+	if (p->algorithm == PIPED_LEVELS) {
+		l.kernel = KERNEL_collective_levels;
+		l.args = &levels;
+		l.args_size = sizeof(levels);
+	}
 	return launch(c, v, &l);
 }
 
+static unsigned at_least(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * The busiest link is a GPU's own, or one that the ranks of a group share, which is taken to be as fast as a GPU's: so it is between
+ * two switches, and between sockets nobody has measured more.
+ */
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
 {
-	return (struct choice_request){.operation = o,
-				       .piece = bytes,
-				       .piece2 = rows[o].two_steps ? shard_bytes(f, o, bytes) : 0,
-				       .crossing = o == OPERATION_BROADCAST && !f->direct
-							   ? 1
-							   : f->n - 1,
-				       .crossing2 = (has_root(o) ? 1 : 2) * (f->n - 1)};
+	const struct groups *g = &f->groups;
+	const unsigned outward = g->size * (f->n - g->size), peers = f->n - 1;
+	const unsigned times = has_root(o) ? 1 : 2;
+	struct choice_request q = {.operation = o};
+
+	q.piece[STEPS_ONE] = bytes;
+	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST && !f->direct ? 1
+				: has_root(o)                          ? peers
+								       : at_least(peers, outward);
+	if (rows[o].two_steps)
+		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
+	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
+	if (o == OPERATION_ALL_REDUCE && g->n)
+		q.piece[STEPS_LEVELS] = level_bytes(f, bytes);
+	q.crossing[STEPS_LEVELS] =
+		g->n ? at_least(2 * (g->size - 1) + g->n - 1, g->size * (g->n - 1)) : 0;
+	return q;
 }
 
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
@@ -378,16 +453,16 @@ void operation_choose(const struct comm_facts *f, enum operation o, uint64_t cou
 
 static int enqueue(struct onehop_comm *c, const struct view *v)
 {
-	struct collective_shape s;
+	struct operation_shape s;
 	struct choice p;
 	int r;
 
 	operation_choose(&c->facts, v->o, v->call->count, v->call->type, c->options.forced, &p);
 	fill_shape(&c->facts, c->me, v, p.algorithm, &s);
-	s.report = c->report;
-	s.abort = c->abort;
-	s.limit_ns = 1000 * comm_limit_us(c);
-	s.number = c->number;
+	s.s.report = c->report;
+	s.s.abort = c->abort;
+	s.s.limit_ns = 1000 * comm_limit_us(c);
+	s.s.number = c->number;
 	r = (is_piped(p.algorithm) ? launch_piped : launch_flagged)(c, v, &p, &s);
 	if (r < 0)
 		return r;

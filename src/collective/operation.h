@@ -31,13 +31,18 @@ void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t c
 /* What runs: the cheapest of them, or `forced` if that is possible (choose). */
 void operation_choose(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
 		      enum algorithm forced, struct choice *ret);
+struct operation_shape {
+	struct collective_shape s;
+	struct collective_shape across; /* PIPED_LEVELS: of level[1]; else zeroed */
+};
+
 /*
  * What the kernel of rank `me` is to move, by this algorithm: pieces, and masks of ranks. Addresses of the communicator
  * are 0, so that no communicator is needed.
  */
 void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 		     const struct operation_call *call, enum algorithm a,
-		     struct collective_shape *ret);
+		     struct operation_shape *ret);
 /* Whether it can be enqueued. -EINVAL: the sentence names rank, function and argument. */
 int operation_verify(struct onehop_comm *c, enum operation o, const struct operation_call *call);
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

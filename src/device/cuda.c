@@ -170,6 +170,7 @@ static const struct device_ops ops = {
 	.name = "cuda",
 	.close = cuda_close,
 	.can_access = cuda_can_access,
+	.atomics = cuda_atomics,
 	.peer_access = cuda_peer_access,
 	.alloc = cuda_alloc,
 	.wrap = cuda_wrap,

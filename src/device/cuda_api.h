@@ -74,6 +74,7 @@ enum { CU_IPC_LAZY_PEER_ACCESS = 1 };
 enum { CU_RANGE_DMA_BUF = 1 }; /* CUmemRangeHandleType */
 enum { CU_ALLOCATION_PINNED = 1, CU_COMPRESSION_GENERIC = 1, CU_HANDLE_POSIX_FD = 1 };
 enum { CU_LOCATION_DEVICE = 1, CU_LOCATION_HOST_NUMA = 3 }; /* CUmemLocationType */
+enum { CU_P2P_NATIVE_ATOMICS = 3 };                         /* CUdevice_P2PAttribute */
 enum { CU_GRANULARITY_MINIMUM = 0 };
 enum cu_access { CU_ACCESS_NONE = 0, CU_ACCESS_READ_WRITE = 3 }; /* CUmemAccess_flags */
 
@@ -123,6 +124,9 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	X(cuDeviceGetAttribute, "cuDeviceGetAttribute", true, (int *ret, int attribute, int device)) \
 	X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", true, (size_t *ret, int device)) \
 	X(cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", true, (int *ret, int device, int peer)) \
+	X(cuDeviceGetByPCIBusId, "cuDeviceGetByPCIBusId", true, (int *ret, const char *pci)) \
+	X(cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute", true, \
+	  (int *ret, int attribute, int device, int peer)) \
 	X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", true, \
 	  (struct cu_context **ret, int device)) \
 	X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", true, (int device)) \

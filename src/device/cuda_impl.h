@@ -109,6 +109,7 @@ void cuda_table_done(struct cuda_table *t);
 /* Whether kernels and copies of `initiator` reach the memory of `target` directly. */
 bool cuda_reaches(const struct cuda_set *c, int initiator, int target);
 int cuda_can_access(struct device_set *s, int initiator, int target, bool *ret);
+int cuda_atomics(struct device_set *s, int device, const char *pci, bool *ret);
 int cuda_peer_access(struct device_set *s, int initiator, int target, bool on);
 int cuda_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
 	       struct memory *ret);

@@ -403,6 +403,20 @@ int cuda_can_access(struct device_set *s, int initiator, int target, bool *ret)
 	return r;
 }
 
+int cuda_atomics(struct device_set *s, int device, const char *pci, bool *ret)
+{
+	struct cuda_set *c = set_of(s);
+	int peer = 0, can = 0;
+	int r = CUDA(c, device, cuDeviceGetByPCIBusId, &peer, pci);
+
+	if (r == 0)
+		r = CUDA(c, device, cuDeviceGetP2PAttribute, &can, CU_P2P_NATIVE_ATOMICS,
+			 c->devices[device].handle, peer);
+	if (r == 0)
+		*ret = can != 0;
+	return r;
+}
+
 static int switch_context(struct cuda_set *c, int initiator, int target, bool on)
 {
 	int r = cuda_enter(c, initiator), result;

@@ -133,6 +133,11 @@ struct device_ops {
 
 	/* Whether the driver says that `initiator` can reach `target`'s memory. */
 	int (*can_access)(struct device_set *s, int initiator, int target, bool *ret);
+	/*
+	 * Whether kernels there may use atomic operations in the memory of the GPU at that PCI address: over NVLink they may, over
+	 * PCIe not.
+	 */
+	int (*atomics)(struct device_set *s, int device, const char *pci, bool *ret);
 	/* Turns peer access on or off for MEMORY_DEVICE and MEMORY_EXPORTABLE of the set. */
 	int (*peer_access)(struct device_set *s, int initiator, int target, bool on);
 

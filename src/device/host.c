@@ -144,10 +144,17 @@ static void host_close(struct device_set *s)
 	free(h);
 }
 
+static int atomics(struct device_set *s, int device, const char *pci, bool *ret)
+{
+	(void)s, (void)device, (void)pci, (void)ret;
+	return err_set(ENOTSUP, "the host back end has no links between devices");
+}
+
 static const struct device_ops host_ops = {
 	.name = "host",
 	.close = host_close,
 	.can_access = can_access,
+	.atomics = atomics,
 	.peer_access = peer_access,
 	.alloc = host_alloc,
 	.wrap = host_wrap,

@@ -253,6 +253,11 @@ static void spans_collective_piped(const void *args, struct host_passage *p)
 	add_places(p, ((const struct collective_routes *)a->routes)->flags.to, a->s.tokens);
 }
 
+static void spans_collective_levels(const void *args, struct host_passage *p)
+{
+	spans_collective_piped(&((const struct collective_levels_args *)args)->level[0], p);
+}
+
 static void spans_collective_pairs(const void *args, struct host_passage *p)
 {
 	const struct collective_pairs_args *a = args;

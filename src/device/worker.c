@@ -514,6 +514,12 @@ static int forward_make_current(struct device_set *s, int device)
 	return not_here("make_current");
 }
 
+static int forward_atomics(struct device_set *s, int device, const char *pci, bool *ret)
+{
+	(void)s, (void)device, (void)pci, (void)ret;
+	return not_here("atomics");
+}
+
 static int forward_capturing(struct device_set *s, struct stream stream, bool *ret)
 {
 	(void)s;
@@ -555,6 +561,7 @@ static const struct device_ops forwarding = {
 	.name = "worker",
 	.close = forward_close,
 	.can_access = forward_can_access,
+	.atomics = forward_atomics,
 	.peer_access = forward_peer_access,
 	.alloc = forward_alloc,
 	.wrap = forward_wrap,

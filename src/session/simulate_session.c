@@ -127,6 +127,31 @@ static void find_blocked(struct simulate_session *s, size_t n)
 		}
 }
 
+static enum nearness near_of(const struct machine *m, const struct path *p, size_t from, size_t to)
+{
+	const int a = topology_socket(m, m->gpus[from].pci),
+		  b = topology_socket(m, m->gpus[to].pci);
+
+	if (path_is_nvlink(p))
+		return NEAR_NVLINK;
+	if (p->class == PATH_PIX || p->class == PATH_PXB)
+		return NEAR_SWITCH;
+	if (p->class == PATH_PHB || p->class == PATH_NODE || (a >= 0 && a == b))
+		return NEAR_SOCKET;
+	return p->class == PATH_SYS ? NEAR_FAR : NEAR_UNKNOWN;
+}
+
+static void find_near(struct simulate_session *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < n; j++)
+			s->near[i * n + j] =
+				i == j ? NEAR_NVLINK
+				       : near_of(s->machine,
+						 topology_path(s->topology, s->gpus[i], s->gpus[j]),
+						 s->gpus[i], s->gpus[j]);
+}
+
 static int make_paths(struct simulate_session *s, const struct collective_choice *o)
 {
 	size_t n;
@@ -138,6 +163,7 @@ static int make_paths(struct simulate_session *s, const struct collective_choice
 	r = paths_of(s->topology, s->gpus, n, &s->paths);
 	if (r < 0)
 		return r;
+	find_near(s, n);
 	find_blocked(s, n);
 	if (!s->blocked) /* the rates of copies without P2P say nothing about the links */
 		use_measured(s, n);
@@ -209,6 +235,7 @@ static int run_arm(struct simulate_session *s, size_t i, bool direct,
 	arm->simulation = (struct simulation){.paths = s->paths,
 					      .direct = direct,
 					      .nccl = p->against,
+					      .near = s->near,
 					      .plan = *p};
 	return simulate(&arm->simulation, &arm->rows, &arm->row_n);
 }

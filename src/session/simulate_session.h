@@ -17,7 +17,8 @@ struct simulate_session {
 	struct topology *topology;
 	struct paths *paths;
 	size_t gpus[SIMULATED_RANKS_MAX]; /* of rank k: index in machine.gpus */
-	unsigned measured;                /* ordered pairs whose rate was measured */
+	enum nearness near[SIMULATED_RANKS_MAX * SIMULATED_RANKS_MAX]; /* of ranks */
+	unsigned measured; /* ordered pairs whose rate was measured */
 	/* Of a pair without P2P, or one whose P2P is doubtful or unknown: the first; NULL: none. */
 	const struct path *blocked, *unsure;
 	size_t blocked_pair[2], unsure_pair[2]; /* indexes in machine.gpus */

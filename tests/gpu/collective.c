@@ -7,7 +7,7 @@
  * "collective N broadcast" (or another operation) that one at more sizes. N GPUs,
  * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
  * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
- * goes through the host's memory. Each line is one result; exit 1: a wrong one.
+ * goes through the host's memory; with "levels" the ranks are in two groups. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -24,13 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT_US 20000000ul
-#define RANKS    COLLECTIVE_RANKS_MAX
-#define MARGIN   256ul
-#define MIB      (1ul << 20)
+#define LIMIT_US    20000000ul
+#define RANKS       COLLECTIVE_RANKS_MAX
+#define MARGIN      256ul
+#define MIB         (1ul << 20)
+#define SAME_BLOCKS 16u
 
 struct rig {
-	bool host, same, no_p2p;
+	bool host, same, no_p2p, levels;
 	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
@@ -66,13 +67,15 @@ static int stop(int r)
 static void open_comms(const struct rig *b, uint64_t limit_us, struct onehop_comm **ret)
 {
 	struct device_request *q = calloc(1, sizeof(*q));
-	const struct comm_options o = {.limit_us = limit_us,
-				       .no_p2p = b->no_p2p,
-				       .forced = ALGORITHM_N};
+	struct comm_options o = {.limit_us = limit_us, .no_p2p = b->no_p2p, .forced = ALGORITHM_N};
+	struct groups halves = {2, (unsigned)b->n / 2, {0}};
 	struct device_set *set;
 
 	if (!q)
 		exit(2);
+	for (size_t i = b->n / 2; i < b->n; i++)
+		halves.of[i] = 1;
+	o.groups = b->levels ? &halves : NULL;
 	q->kind = b->host ? DEVICE_HOST : DEVICE_CUDA;
 	q->collectives = true;
 	q->n = b->n;
@@ -372,6 +375,24 @@ static void check_forced(struct rig *b)
 	printf("%s %u operations by each algorithm\n", b->wrong > before ? "WRONG" : "ok", trials);
 }
 
+static float sum_from(float *const *values, int k, size_t from, size_t to)
+{
+	float sum = values[from][k];
+
+	for (size_t r = from + 1; r < to; r++)
+		sum += values[r][k];
+	return sum;
+}
+
+/* In the order of ranks; in levels, each half by itself first. */
+static float sum_of(const struct rig *b, float *const *values, int k, bool levels)
+{
+	const size_t half = b->n / 2;
+
+	return levels && b->levels ? sum_from(values, k, 0, half) + sum_from(values, k, half, b->n)
+				   : sum_from(values, k, 0, b->n);
+}
+
 /* Any floats: the same bits on all ranks, and those of a sum in the order of ranks. */
 static void check_bits(struct rig *b)
 {
@@ -397,10 +418,8 @@ static void check_bits(struct rig *b)
 		for (size_t i = 0; i < b->n; i++) {
 			MUST(b->ops->read(b->set, &b->out[i], 0, got, COUNT * sizeof(float)));
 			for (int k = 0; k < COUNT; k++) {
-				float sum = values[0][k];
+				const float sum = sum_of(b, values, k, a == PIPED_LEVELS);
 
-				for (size_t r = 1; r < b->n; r++)
-					sum += values[r][k];
 				wrong += memcmp(&sum, &got[k], sizeof(sum)) != 0;
 			}
 		}
@@ -564,6 +583,8 @@ static void check_pairs(struct rig *b)
 		struct graph g[RANKS];
 		const bool graph = b->set->caps & DEVICE_GRAPHS;
 
+		if (2 * (MARGIN + (t.count + 64) * sizeof(int)) > b->room)
+			break;
 		fill(b, &t);
 		enqueue_pairs(b, &t);
 		wait_all(b);
@@ -1006,27 +1027,32 @@ int main(int argc, char **argv)
 {
 	struct rig b = {.room = 513 * MIB};
 	const char *mode;
+	int at;
 
 	b.host = argc > 1 && !strcmp(argv[1], "host");
 	b.same = argc > 1 && !strcmp(argv[1], "same");
 	argv += b.host || b.same;
 	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
-		printf("usage: collective [host|same] N check|time|table|tune [no-p2p] [MiB]\n"
+		printf("usage: collective [host|same] N check|time|table|tune [no-p2p|levels] [MiB]\n"
 		       "       collective [host|same] N OPERATION [no-p2p] [MiB]\n"
 		       "       collective [host|same] N soak OPERATIONS SECONDS\n");
 		return 2;
 	}
 	mode = argv[2];
 	b.no_p2p = argc > 3 && !strcmp(argv[3], "no-p2p");
+	b.levels = argc > 3 && !strcmp(argv[3], "levels");
 	if (b.host)
 		b.room = 16 * MIB;
-	if (argc > 3 + b.no_p2p)
-		b.room = strtoul(argv[3 + b.no_p2p], NULL, 10) * MIB + 8192;
+	at = 3 + (b.no_p2p || b.levels);
+	if (argc > at)
+		b.room = strtoul(argv[at], NULL, 10) * MIB + 8192;
 	if (!strcmp(mode, "soak"))
 		b.room = 16 * MIB;
 	srand(11);
 	open_all(&b);
+	for (size_t i = 0; b.same && b.n > 2 && i < b.n; i++) /* so that all ranks' blocks fit */
+		b.comms[i]->facts.piped_blocks = b.comms[i]->facts.flagged_blocks = SAME_BLOCKS;
 	if (!strcmp(mode, "soak")) {
 		soak_long(&b, argc > 3 ? strtoul(argv[3], NULL, 10) : 1000000,
 			  argc > 4 ? strtoul(argv[4], NULL, 10) : 0);

@@ -23,6 +23,7 @@ if [ "$gpus" -gt 1 ]; then
 else
 	step 90 "$program" same 2 check 64
 	step 40 "$program" same 2 check no-p2p 16
+	step 60 "$program" same 4 check levels 16
 	step 60 "$program" same 2 table 64
 	step 40 "$program" same 2 table no-p2p 16
 	step 60 "$program" same 2 tune 64

@@ -278,6 +278,28 @@ CALL(cuDeviceCanAccessPeer, (int *ret, int device, int peer))
 	return CU_SUCCESS;
 }
 
+CALL(cuDeviceGetByPCIBusId, (int *ret, const char *pci))
+{
+	char text[32];
+
+	BEGIN;
+	for (int i = 0; i < cuda_standin.devices; i++) {
+		snprintf(text, sizeof(text), "0000:%02X:00.0", 0x4A + i);
+		if (strcasecmp(text, pci) == 0) {
+			*ret = i;
+			return CU_SUCCESS;
+		}
+	}
+	return CU_INVALID_DEVICE;
+}
+
+CALL(cuDeviceGetP2PAttribute, (int *ret, int attribute, int device, int peer))
+{
+	BEGIN;
+	*ret = attribute == CU_P2P_NATIVE_ATOMICS && cuda_standin.nvlink && device != peer;
+	return CU_SUCCESS;
+}
+
 /* ---- contexts ---- */
 
 CALL(cuDevicePrimaryCtxRetain, (struct cu_context * *ret, int device))

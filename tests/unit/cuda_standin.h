@@ -10,6 +10,7 @@ struct cuda_standin {
 	size_t memory_bytes; /* of each; 0: no limit */
 	int desktop;         /* the device that shows one, by CUDA's number; -1: none */
 	bool no_peers;
+	bool nvlink;          /* between all */
 	bool no_compression;  /* the devices offer none */
 	bool not_compressed;  /* they do, and memory is plain all the same */
 	bool reads_pageable;  /* the devices use any memory of the process */

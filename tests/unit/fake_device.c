@@ -232,6 +232,11 @@ static int fake_launch(struct device_set *s, struct stream stream, const struct 
 		l->kernel < KERNEL_N ? kernel_names[l->kernel] : "?");
 }
 
+static int fake_atomics(struct device_set *s, int device, const char *pci, bool *ret)
+{
+	FORWARD(atomics, (s, device, pci, ret), " %d %s", device, pci);
+}
+
 static int fake_capturing(struct device_set *s, struct stream stream, bool *ret)
 {
 	FORWARD(capturing, (s, stream, ret), " %d", stream.device);
@@ -288,6 +293,7 @@ static const struct device_ops fake_ops = {
 	.close = fake_close,
 	.wait = fake_wait,
 	.can_access = fake_can_access,
+	.atomics = fake_atomics,
 	.peer_access = fake_peer_access,
 	.alloc = fake_alloc,
 	.wrap = fake_wrap,

@@ -302,20 +302,63 @@ static const unsigned char *source(const struct rig *g, const struct trial *t, s
 	}
 }
 
-static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64 i)
+/* Element i of the ranks in the mask, in ascending order. Wide. */
+static u64 reduce_ranks(const struct rig *g, const struct trial *t, u32 mask, u64 i)
 {
 	const u64 bytes = typed_bytes(t->type);
+	bool first = true;
+	u64 all = 0;
+
+	for (size_t r = 0; r < g->n; r++) {
+		const u64 next = widen(t->type, load(g->sent[r] + t->slice + i * bytes, bytes));
+
+		if (!(mask >> r & 1))
+			continue;
+		all = first ? next : as_half(t->type, reduce_two(t->type, t->op, all, next));
+		first = false;
+	}
+	return all;
+}
+
+/* In levels the sums of the groups are rounded, and the owners of the element's shard add them up. */
+static u64 reduce_groups(const struct rig *g, const struct trial *t, u64 i)
+{
+	const struct groups *of = &g->comms[0]->facts.groups;
+	const u64 bytes = typed_bytes(t->type), each = 16ul * of->size;
+	const u64 shard = (t->count * bytes + each - 1) / each * 16;
+	bool first = true;
+	u64 all = 0;
+
+	for (unsigned r = 0; r < g->n; r++) {
+		const u32 mask = groups_mates(of, (unsigned)g->n, r) | 1u << r;
+		u64 next;
+
+		if (groups_place(of, r) != i * bytes / shard)
+			continue;
+		next = widen(t->type, narrow(t->type, reduce_ranks(g, t, mask, i)));
+		all = first ? next : as_half(t->type, reduce_two(t->type, t->op, all, next));
+		first = false;
+	}
+	return all;
+}
+
+static bool goes_in_levels(const struct rig *g, const struct trial *t)
+{
+	const struct onehop_comm *c = g->comms[0];
+	struct choice p;
+
+	operation_choose(&c->facts, t->o, t->count, t->type, c->options.forced, &p);
+	return p.algorithm == PIPED_LEVELS;
+}
+
+static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64 i)
+{
 	const u64 index = t->o == OPERATION_REDUCE_SCATTER ? rank * t->count + i : i;
 	u64 all;
 
 	if (!reduces(t->o))
-		return load(source(g, t, rank, i), bytes);
-	all = widen(t->type, load(g->sent[0] + t->slice + index * bytes, bytes));
-	for (size_t r = 1; r < g->n; r++)
-		all = as_half(t->type,
-			      reduce_two(t->type, t->op, all,
-					 widen(t->type, load(g->sent[r] + t->slice + index * bytes,
-							     bytes))));
+		return load(source(g, t, rank, i), typed_bytes(t->type));
+	all = goes_in_levels(g, t) ? reduce_groups(g, t, index) : reduce_ranks(g, t, ~0u, index);
 	if (t->op == REDUCE_AVG)
 		all = as_half(t->type, divide(t->type, all, g->n));
 	return narrow(t->type, all);
@@ -591,6 +634,88 @@ static void many_chunks(void **state)
 		}
 }
 
+/* ---- in two levels ---- */
+
+/* Two to four groups, also of ranks that are not next to each other. */
+static const struct groups layouts[] = {
+	{2, 2, {0, 0, 1, 1}},
+	{2, 2, {0, 1, 1, 0}},
+	{2, 3, {0, 0, 0, 1, 1, 1}},
+	{3, 2, {0, 1, 2, 2, 0, 1}},
+	{2, 4, {0, 0, 0, 0, 1, 1, 1, 1}},
+	{2, 4, {0, 1, 1, 0, 0, 1, 0, 1}},
+	{4, 2, {0, 0, 1, 1, 2, 2, 3, 3}},
+};
+
+static struct comm_options options_in(const struct groups *groups)
+{
+	struct comm_options o = options_of(PIPED_LEVELS, false);
+
+	o.groups = groups;
+	return o;
+}
+
+static void sums_in_levels(void **state)
+{
+	static const u64 counts[] = {1, 3, 17, 130, 1025, 4099, 20011, 120001};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(layouts); k++) {
+		const struct comm_options o = options_in(&layouts[k]);
+		struct rig g;
+
+		rig_start(&g, (size_t)layouts[k].n * layouts[k].size, ROOM, &o);
+		for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+			struct trial t = {.count = counts[i], .in_place = next_random(2)};
+
+			make_sum(&t);
+			t.at = next_random(2) * next_random(16) * typed_bytes(t.type);
+			run_trial(&g, &t);
+			assert_int_equal(g.comms[0]->last, PIPED_LEVELS);
+		}
+		rig_stop(&g);
+	}
+}
+
+/* Every type and reduction, with other operations between. */
+static void all_reductions_in_levels(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(layouts); k++) {
+		const struct comm_options o = options_in(&layouts[k]);
+		struct rig g;
+
+		rig_start(&g, (size_t)layouts[k].n * layouts[k].size, ROOM, &o);
+		for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+			for (unsigned op = 0; op < REDUCE_OP_N; op++) {
+				const struct trial t = {.type = type,
+							.op = op,
+							.count = 77 + next_random(2000)};
+				const struct trial other = random_trial(&g, 400);
+
+				run_trial(&g, &t);
+				if (next_random(4) == 0)
+					run_trial(&g, &other);
+			}
+		rig_stop(&g);
+	}
+}
+
+/* Only direct paths have links between groups: through the host's memory ranks are in none. */
+static void no_groups_through_the_host(void **state)
+{
+	struct comm_options o = options_in(&layouts[0]);
+	const struct trial t = {.type = ELEMENT_FLOAT32, .count = 1000};
+	struct rig g;
+
+	(void)state;
+	o.no_p2p = true;
+	rig_start(&g, 4, ROOM, &o);
+	run_trial(&g, &t);
+	assert_int_not_equal(g.comms[0]->last, PIPED_LEVELS);
+	rig_stop(&g);
+}
+
 /* ---- many under way ---- */
 
 #define MANY (ROOM / SLICE)
@@ -614,13 +739,12 @@ static void check_many(struct rig *g, const struct trial *trials)
 			check_rank(g, &trials[k], r);
 }
 
-static void run_back_to_back(size_t n, enum algorithm forced, bool no_p2p)
+static void run_back_to_back(size_t n, const struct comm_options *o)
 {
-	const struct comm_options o = options_of(forced, no_p2p);
 	struct trial trials[MANY];
 	struct rig g;
 
-	rig_start(&g, n, ROOM, &o);
+	rig_start(&g, n, ROOM, o);
 	for (int round = 0; round < 4; round++) {
 		prepare_many(&g, trials, true);
 		for (u64 k = 0; k < MANY; k++)
@@ -635,9 +759,17 @@ static void back_to_back(void **state)
 	(void)state;
 	for (size_t n = 2; n <= 5; n++)
 		for (int a = 0; a <= ALGORITHM_N; a++) {
-			run_back_to_back(n, (enum algorithm)a, false);
-			run_back_to_back(n, (enum algorithm)a, true);
+			const struct comm_options direct = options_of((enum algorithm)a, false),
+						  host = options_of((enum algorithm)a, true);
+
+			run_back_to_back(n, &direct);
+			run_back_to_back(n, &host);
 		}
+	for (size_t k = 0; k < ARRAY_LEN(layouts); k++) {
+		const struct comm_options o = options_in(&layouts[k]);
+
+		run_back_to_back((size_t)layouts[k].n * layouts[k].size, &o);
+	}
 }
 
 /* Two graphs of many operations, launched in turns, with other operations between. */
@@ -944,7 +1076,7 @@ struct party {
 	int dies, absent;           /* a rank; -1: none */
 	int signal;                 /* of which it dies; 0: it exits */
 	const struct tuned *tables; /* one for each rank; NULL: none */
-	enum algorithm chosen;      /* of all; with tables */
+	enum algorithm chosen;      /* of all; with tables or groups */
 };
 
 static struct party party_of(int n)
@@ -1024,7 +1156,7 @@ static int member(const void *party, int rank)
 		r = -EXDEV;
 	if (r == 0)
 		r = member_sums(c, p, rank);
-	if (r == 0 && p->tables && c->last != p->chosen)
+	if (r == 0 && (p->tables || p->options.groups) && c->last != p->chosen)
 		r = -EXDEV;
 	comm_close(c);
 	return r;
@@ -1071,6 +1203,21 @@ static void processes(void **state)
 	}
 }
 
+static void processes_in_levels(void **state)
+{
+	struct party p = party_of(4);
+
+	(void)state;
+	p.options = options_in(&layouts[1]);
+	p.chosen = PIPED_LEVELS;
+	expect_ends(&p, 0);
+	p = party_of(4);
+	p.options = options_in(&layouts[0]);
+	p.options.limit_us = 200000;
+	p.dies = 3;
+	expect_ends(&p, ETIMEDOUT);
+}
+
 /* Says that one algorithm is the fastest at all sizes. */
 static void prefer(enum algorithm a, unsigned n, struct tuned *ret)
 {
@@ -1090,11 +1237,11 @@ static void processes_with_different_tables(void **state)
 	static struct tuned tables[RANKS];
 
 	(void)state;
-	for (int a = 0; a < ALGORITHM_N; a++) {
+	for (int a = 0; a < PIPED_LEVELS; a++) { /* which needs groups */
 		struct party p = party_of(3);
 
 		for (int i = 0; i < p.n; i++)
-			prefer((enum algorithm)((a + i) % ALGORITHM_N), 3, &tables[i]);
+			prefer((enum algorithm)((a + i) % PIPED_LEVELS), 3, &tables[i]);
 		p.options.no_p2p = a % 2;
 		p.tables = tables;
 		p.chosen = (enum algorithm)a;
@@ -1193,6 +1340,9 @@ int main(void)
 		cmocka_unit_test(each_algorithm_through_the_host),
 		cmocka_unit_test(sums_of_every_size),
 		cmocka_unit_test(many_chunks),
+		cmocka_unit_test(sums_in_levels),
+		cmocka_unit_test(all_reductions_in_levels),
+		cmocka_unit_test(no_groups_through_the_host),
 		cmocka_unit_test(back_to_back),
 		cmocka_unit_test(graphs_are_launched_again),
 		cmocka_unit_test(communicators_do_not_meet),
@@ -1205,6 +1355,7 @@ int main(void)
 		cmocka_unit_test(each_call_fails),
 		cmocka_unit_test(refused_peers),
 		cmocka_unit_test(processes),
+		cmocka_unit_test(processes_in_levels),
 		cmocka_unit_test(processes_with_different_tables),
 		cmocka_unit_test(a_table_of_another_rank_alone),
 		cmocka_unit_test(the_table_decides_in_one_process),

@@ -25,10 +25,8 @@
 static struct choice choose_all_reduce(unsigned n, bool direct, uint64_t bytes,
 				       enum algorithm forced)
 {
-	const struct choice_request q = {.piece = bytes,
-					 .piece2 = (bytes + 16 * n - 1) / (16 * n) * 16,
-					 .crossing = n - 1,
-					 .crossing2 = 2 * (n - 1)};
+	const struct choice_request q = {.piece = {bytes, (bytes + 16 * n - 1) / (16 * n) * 16},
+					 .crossing = {n - 1, 2 * (n - 1)}};
 	struct comm_facts f;
 	struct choice p;
 
@@ -122,10 +120,8 @@ static void every_size_has_a_grid(void **state)
 	for (size_t g = 0; g < ARRAY_LEN(blocks); g++)
 		for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++)
 			for (uint64_t bytes = 1; bytes < 4096 * MIB; bytes = bytes * 3 + 1) {
-				const struct choice_request q = {.piece = bytes,
-								 .piece2 = bytes / n + 16,
-								 .crossing = n - 1,
-								 .crossing2 = 2 * (n - 1)};
+				const struct choice_request q = {.piece = {bytes, bytes / n + 16},
+								 .crossing = {n - 1, 2 * (n - 1)}};
 				struct comm_facts f;
 				struct choice p;
 
@@ -136,23 +132,23 @@ static void every_size_has_a_grid(void **state)
 								      : f.flagged_blocks);
 				assert_in_range(p.chunk, 0, f.slot_bytes);
 				if (is_piped(p.algorithm))
-					assert_true(
-						p.chunk * p.chunks * p.blocks >=
-						(has_two_steps(p.algorithm) ? q.piece2 : q.piece));
+					assert_true(p.chunk * p.chunks * p.blocks >=
+						    q.piece[steps_of(p.algorithm)]);
 			}
 }
 
 /* What runs is the cheapest of the estimates that a user is shown; one that cannot run has none. */
 static void the_cheapest_estimate_is_chosen(void **state)
 {
-	struct choice_request q = {.crossing = 3, .crossing2 = 6};
+	struct choice_request q = {.crossing = {3, 6}};
 	struct choice each[ALGORITHM_N], p;
 	struct comm_facts f;
 
 	(void)state;
 	comm_facts_make(4, true, BLOCKS, THREADS, &f);
-	for (q.piece = 8; q.piece < 256 * MIB; q.piece *= 2) {
-		q.piece2 = q.piece % 64 ? 0 : q.piece / 4;
+	for (uint64_t bytes = 8; bytes < 256 * MIB; bytes *= 2) {
+		q.piece[STEPS_ONE] = bytes;
+		q.piece[STEPS_TWO] = bytes % 64 ? 0 : bytes / 4;
 		choose_each(&f, &q, each);
 		choose(&f, &q, ALGORITHM_N, &p);
 		assert_int_equal(each[p.algorithm].algorithm, p.algorithm);
@@ -162,13 +158,52 @@ static void the_cheapest_estimate_is_chosen(void **state)
 
 			assert_true(can || each[a].algorithm == ALGORITHM_N);
 			assert_true(!can || each[a].us >= p.us);
-			assert_true(can || (!is_piped((enum algorithm)a) && q.piece > 256 * KIB) ||
-				    (has_two_steps((enum algorithm)a) && !q.piece2));
+			assert_true(can || (!is_piped((enum algorithm)a) && bytes > 256 * KIB) ||
+				    (steps_of((enum algorithm)a) != STEPS_ONE &&
+				     !q.piece[steps_of((enum algorithm)a)]));
 			choose(&f, &q, (enum algorithm)a, &p);
 			assert_int_equal(p.algorithm == (enum algorithm)a, can);
 			choose(&f, &q, ALGORITHM_N, &p);
 		}
 	}
+}
+
+/* ---- groups ---- */
+
+/* Eight GPUs, `size` of which are near each other; the others are far. */
+static void choose_in_groups(unsigned size, enum nearness near, enum operation o, uint64_t bytes,
+			     struct choice *ret)
+{
+	enum nearness of[8 * 8];
+	struct comm_facts f;
+
+	for (unsigned i = 0; i < 8; i++)
+		for (unsigned j = 0; j < 8; j++)
+			of[i * 8 + j] = i / size == j / size ? near : NEAR_FAR;
+	comm_facts_make(8, true, BLOCKS, THREADS, &f);
+	comm_facts_place(&f, of);
+	assert_int_equal(f.groups.size, size < 8 ? size : 0);
+	operation_choose(&f, o, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, ret);
+}
+
+/* Where groups share a link, large all-reduces cross it once; nothing else is done in levels, nor where no link is shared. */
+static void large_sums_go_in_levels_between_groups(void **state)
+{
+	struct choice p;
+
+	(void)state;
+	for (uint64_t bytes = 1 * MIB; bytes <= 1024 * MIB; bytes *= 4) {
+		choose_in_groups(4, NEAR_SOCKET, OPERATION_ALL_REDUCE, bytes, &p);
+		assert_int_equal(p.algorithm, PIPED_LEVELS);
+		choose_in_groups(8, NEAR_NVLINK, OPERATION_ALL_REDUCE, bytes, &p);
+		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
+		choose_in_groups(8, NEAR_SOCKET, OPERATION_ALL_REDUCE, bytes, &p);
+		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
+		choose_in_groups(4, NEAR_SOCKET, OPERATION_BROADCAST, bytes, &p);
+		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
+	}
+	choose_in_groups(4, NEAR_SOCKET, OPERATION_ALL_REDUCE, 8, &p);
+	assert_int_equal(p.algorithm, FLAGGED_ONE);
 }
 
 /* ---- with measured times ---- */
@@ -181,10 +216,8 @@ static uint32_t *time_of(struct comm_facts *f, enum algorithm a, unsigned size)
 static struct choice choose_of(const struct comm_facts *f, uint64_t bytes)
 {
 	const struct choice_request q = {.operation = OPERATION_ALL_REDUCE,
-					 .piece = bytes,
-					 .piece2 = (bytes + 63) / 64 * 16,
-					 .crossing = 3,
-					 .crossing2 = 6};
+					 .piece = {bytes, (bytes + 63) / 64 * 16},
+					 .crossing = {3, 6}};
 	struct choice p;
 
 	choose(f, &q, ALGORITHM_N, &p);
@@ -222,9 +255,8 @@ static void measured_times_are_preferred_to_estimates(void **state)
 static void only_what_was_measured_and_can_run_competes(void **state)
 {
 	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE,
-					   .piece = 8,
-					   .crossing = 3,
-					   .crossing2 = 6};
+					   .piece = {8},
+					   .crossing = {3, 6}};
 	struct comm_facts f;
 	struct choice p;
 
@@ -243,8 +275,9 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	p = choose_of(&f, 8);
 	assert_true(p.measured);
 	choose(&f,
-	       &(const struct choice_request){
-		       .operation = OPERATION_REDUCE, .piece = 8, .crossing = 3, .crossing2 = 3},
+	       &(const struct choice_request){.operation = OPERATION_REDUCE,
+					      .piece = {8},
+					      .crossing = {3, 3}},
 	       ALGORITHM_N, &p);
 	assert_false(p.measured);
 }
@@ -302,10 +335,10 @@ static void slots_have_their_limit(void **state)
 		assert_true(slots_size(n, true) < 59 * MIB);
 		assert_true(slots_size(n, false) < 97 * MIB);
 	}
-	assert_int_equal(slots_size(2, true) / MIB, 28);
+	assert_int_equal(slots_size(2, true) / MIB, 48);
 	assert_int_equal(slots_size(4, true) / MIB, 52);
 	assert_int_equal(slots_size(8, true) / MIB, 58);
-	assert_int_equal(slots_size(2, false) / MIB, 26);
+	assert_int_equal(slots_size(2, false) / MIB, 34);
 	assert_int_equal(slots_size(4, false) / MIB, 72);
 	assert_int_equal(slots_size(8, false) / MIB, 96);
 }
@@ -352,6 +385,7 @@ int main(void)
 		cmocka_unit_test(the_cheapest_estimate_is_chosen),
 		cmocka_unit_test(measured_times_are_preferred_to_estimates),
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
+		cmocka_unit_test(large_sums_go_in_levels_between_groups),
 		cmocka_unit_test(a_reduce_goes_in_one_step_for_longer),
 		cmocka_unit_test(slots_of_pairs_have_their_limit),
 		cmocka_unit_test(slots_have_their_limit),

@@ -734,6 +734,22 @@ static void test_import_refused(void **state)
 
 /* ---- peers ---- */
 
+/* NVLink has atomic operations, PCIe has none. */
+static void test_atomics_tell_nvlink(void **state)
+{
+	struct device_set *s = open_two();
+	bool can = true;
+
+	(void)state;
+	assert_ok(s->ops->atomics(s, 0, s->info[1].pci, &can));
+	assert_false(can);
+	standin->nvlink = true;
+	assert_ok(s->ops->atomics(s, 0, s->info[1].pci, &can));
+	assert_true(can);
+	assert_true(s->ops->atomics(s, 0, "0000:01:00.0", &can) < 0);
+	device_close(s);
+}
+
 static void test_peers_refused(void **state)
 {
 	struct device_set *s = open_two();
@@ -1206,6 +1222,7 @@ int main(void)
 		TEST(test_not_offered),
 		TEST(test_export_ipc),
 		TEST(test_import_refused),
+		TEST(test_atomics_tell_nvlink),
 		TEST(test_peers_refused),
 		TEST(test_refusals),
 		TEST(test_fault_is_no_refusal),

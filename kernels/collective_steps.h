@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a block does with a chunk of a large operation in one step: send it, reduce it, place what others reduced. */
+#pragma once
+
+#include "kernels/collective_copy.h"
+
+/* State of a block. */
+struct piped {
+	const struct collective_shape *s;
+	u64 first, second, flags; /* struct collective_ways */
+	u64 slots, slot_bytes;    /* where those of this block begin in each place */
+	u64 chunk, chunks;
+	u32 step; /* of all launches */
+};
+
+INLINE struct piped piped_of(const struct collective_piped_args *a, u32 step)
+{
+	return (struct piped){&a->s,
+			      a->routes + __builtin_offsetof(struct collective_routes, first),
+			      a->routes + __builtin_offsetof(struct collective_routes, second),
+			      a->routes + __builtin_offsetof(struct collective_routes, flags),
+			      block_id() * 2ul * a->slot_bytes,
+			      a->slot_bytes,
+			      a->chunk,
+			      a->chunks,
+			      step};
+}
+
+/* Slots take turns by steps. */
+INLINE u64 slot_at(const struct piped *p, u32 step)
+{
+	return p->slots + (step & 1) * p->slot_bytes;
+}
+
+INLINE u64 offset_of(const struct piped *p, u64 chunk)
+{
+	return (chunk * block_count() + block_id()) * p->chunk;
+}
+
+/* ---- flags ---- */
+
+INLINE u32 wait_for_step(const struct piped *p)
+{
+	struct patience patience = patience_of(p->s->limit_ns, p->s->abort);
+	u32 end = WAIT_DONE, all;
+
+	for (u32 r = thread_id(); r < p->s->n && end == WAIT_DONE; r += thread_count()) {
+		if (r == p->s->me)
+			continue;
+		end = wait_for(way_from(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step,
+			       &patience);
+		if (end != WAIT_DONE)
+			report_end(p->s->report, p->s->abort, p->s->number, end, r);
+	}
+	all = block_end(end);
+	return all;
+}
+
+INLINE void tell_step(const struct piped *p)
+{
+	block_barrier();
+	for (u32 r = thread_id(); r < p->s->n; r += thread_count())
+		if (p->s->tokens >> r & 1)
+			store_release(way_to(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step);
+}
+
+/* ---- reducing ---- */
+
+/* A chunk as its owner sees it. */
+struct reduced_chunk {
+	u64 in, out;     /* of the chunk's first byte */
+	u64 slot, slot2; /* where it comes from, where the result goes */
+	u32 bytes;
+};
+
+INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, u64 at, vector16 v)
+{
+	ROLLED for (u32 r = 0; r < p->s->n; r++) if (p->s->push2 >> r & 1)
+		store_vector(way_to(p->second, r) + c->slot2 + at, v);
+}
+
+/* The ranks in ascending order. */
+INLINE vector16 reduce_vector(const struct piped *p, const struct reduced_chunk *c, u64 at)
+{
+	const struct collective_shape *s = p->s;
+	const u32 mask = sources_of(s);
+	struct total t = total_of(s->type, vector_of(0, 0));
+	u32 first = 1;
+
+	ROLLED for (u32 r = 0; r < s->n; r++)
+	{
+		struct total next;
+
+		if (!(mask >> r & 1))
+			continue;
+		next = total_of(s->type, r == s->me ? load_part(c->in + at, c->bytes - at)
+						    : load_vector_system(way_from(p->first, r) +
+									 c->slot + at));
+		t = first ? next : total_add(s->type, s->op, t, next);
+		first = 0;
+	}
+	return total_end(s->type, s->op, s->n, s->scale, t);
+}
+
+INLINE void reduce_any(const struct piped *p, const struct reduced_chunk *c, u32 begin)
+{
+	const u32 each = thread_count() * 16;
+
+	ROLLED for (u32 at = begin + thread_id() * 16; at < c->bytes; at += each)
+	{
+		const vector16 v = reduce_vector(p, c, at);
+
+		spread_vector(p, c, at, v);
+		if (p->s->keep)
+			store_part(c->out + at, v, c->bytes - at);
+	}
+}
+
+/* A vector's elements as float: 4 or, of a half type, 8. */
+INLINE u32 floats_of(u32 type)
+{
+	return is_half(type) ? 8 : 4;
+}
+
+INLINE float float_in(u32 type, vector16 v, u32 i)
+{
+	return is_half(type) ? widen(type, v[i / 2] >> 16 * (i % 2) & 0xffff)
+			     : float_of_bits(v[i % 4]);
+}
+
+INLINE vector16 vector_of_floats(u32 type, const float *f)
+{
+	vector16 v;
+
+#pragma GCC unroll 4
+	for (u32 i = 0; i < 4; i++)
+		v[i] = is_half(type) ? narrow(type, f[2 * i]) | narrow(type, f[2 * i + 1]) << 16
+				     : bits_of_float(f[i]);
+	return v;
+}
+
+#define EVERY_FLOAT(i, type)                                                                       \
+	_Pragma("GCC unroll 8") for (u32 i = 0; i < 8; i++) if (i < floats_of(type))
+
+/*
+ * Several vectors of each rank at once, of a type that the compiler knows. `batch`: how many, a constant; offsets of 32
+ * bits save registers.
+ */
+INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 batch,
+		      u32 whole, u32 at)
+{
+	const struct collective_shape *s = p->s;
+	const u32 each = thread_count() * 16;
+	const float scale = s->op == REDUCE_AVG ? (float)double_of_bits(s->scale) : 1;
+	float f[PIPED_UNROLL][8];
+
+	EVERY_VECTOR(k)
+	EVERY_FLOAT(i, type)
+	f[k][i] = -0.0f; /* the neutral element of addition */
+	ROLLED for (u32 r = 0; r < s->n; r++)
+	{
+		const u64 from = r == s->me ? c->in : way_from(p->first, r) + c->slot;
+		vector16 v[PIPED_UNROLL];
+
+		if (!(sources_of(s) >> r & 1))
+			continue;
+		EVERY_VECTOR(k)
+		if (k < batch && at + k * each < whole)
+			v[k] = load_vector_system(from + (at + k * each));
+		else
+			v[k] = vector_of(0, 0);
+		EVERY_VECTOR(k)
+		EVERY_FLOAT(i, type)
+		f[k][i] += float_in(type, v[k], i);
+	}
+	EVERY_VECTOR(k)
+	if (k < batch && at + k * each < whole) {
+		EVERY_FLOAT(i, type)
+		f[k][i] *= scale;
+		const vector16 v = vector_of_floats(type, f[k]);
+
+		spread_vector(p, c, at + k * each, v);
+		if (s->keep)
+			AT(vector16, c->out + (at + k * each)) = v;
+	}
+}
+
+INLINE void sum_whole(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 whole)
+{
+	const u32 batch = is_half(type) ? 1 : PIPED_UNROLL;
+	const u32 each = thread_count() * 16 * batch;
+
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each)
+		sum_batch(p, c, type, batch, whole, at);
+}
+
+/*
+ * The common types and operations have specialised code (collective_sums_fast()) for aligned data.
+ */
+INLINE u32 sum_fast(const struct piped *p, const struct reduced_chunk *c)
+{
+	const struct collective_shape *s = p->s;
+	const u32 whole = whole_vectors(c->in | c->out, c->bytes);
+
+	if (!collective_sums_fast(s->type, s->op) || !s->own || !s->pull)
+		return 0;
+	if (s->type == ELEMENT_FLOAT32)
+		sum_whole(p, c, ELEMENT_FLOAT32, whole);
+	else if (s->type == ELEMENT_BFLOAT16)
+		sum_whole(p, c, ELEMENT_BFLOAT16, whole);
+	else
+		sum_whole(p, c, ELEMENT_FLOAT16, whole);
+	return whole;
+}
+
+INLINE u32 is_one(u32 mask)
+{
+	return !(mask & (mask - 1));
+}
+
+/* Where the data of a mask's only rank is. */
+INLINE u64 only_source(const struct piped *p, const struct reduced_chunk *c)
+{
+	for (u32 r = 0; r < p->s->n; r++)
+		if (p->s->pull >> r & 1)
+			return way_from(p->first, r) + c->slot;
+	return c->in;
+}
+
+/* What comes from one rank alone is passed on unchanged. */
+INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
+{
+	const u64 from = only_source(p, c);
+	const u32 whole = whole_vectors(from | (p->s->keep ? c->out : 0), c->bytes);
+	const u32 each = thread_count() * 16;
+
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
+	{
+		vector16 v[PIPED_UNROLL];
+
+		load_batch(from, at, whole, v);
+		EVERY_VECTOR(k)
+		if (at + k * each < whole) {
+			spread_vector(p, c, at + k * each, v[k]);
+			if (p->s->keep)
+				AT(vector16, c->out + (at + k * each)) = v[k];
+		}
+	}
+	return whole;
+}
+
+/* ---- the three things of a step ---- */
+
+INLINE void send_chunk(const struct piped *p, u64 chunk)
+{
+	const struct collective_shape *s = p->s;
+	const u64 offset = offset_of(p, chunk);
+
+	for (u32 k = 1; k <= s->n; k++) {
+		const u32 r = (s->me + k) % s->n; /* so that not all begin with the same one */
+
+		if (s->push >> r & 1)
+			copy_out(way_to(p->first, r) + slot_at(p, p->step), piece_in(s, r) + offset,
+				 (u32)part_in(s, r, offset, p->chunk));
+	}
+}
+
+INLINE void reduce_chunk(const struct piped *p, u64 chunk)
+{
+	const struct collective_shape *s = p->s;
+	const u64 offset = offset_of(p, chunk);
+	const struct reduced_chunk c = {piece_in(s, s->me) + offset, piece_out(s, s->me) + offset,
+					slot_at(p, p->step - 1), slot_at(p, p->step),
+					(u32)part_in(s, s->me, offset, p->chunk)};
+
+	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));
+}
+
+INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
+{
+	const struct collective_shape *s = p->s;
+	const u64 offset = offset_of(p, chunk);
+
+	for (u32 k = 1; k <= s->n; k++) {
+		const u32 r = (s->me + k) % s->n;
+
+		if (mask >> r & 1)
+			copy_in(piece_out(s, r) + offset,
+				way_from(ways, r) + slot_at(p, p->step - 1),
+				(u32)part_out(s, r, offset, p->chunk));
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks in groups of equal size, whose GPUs reach the others over a link that they share. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GROUPS_RANKS_MAX 16
+
+struct groups {
+	unsigned n, size; /* ranks in each; n 0: there are none */
+	uint8_t of[GROUPS_RANKS_MAX];
+};
+
+/* How near two GPUs are to each other; what is nearer is also near. */
+enum nearness {
+	NEAR_UNKNOWN, /* so no groups can be made */
+	NEAR_FAR,
+	NEAR_SOCKET,
+	NEAR_SWITCH, /* below one root port */
+	NEAR_NVLINK,
+};
+
+/*
+ * Of n ranks: those that NVLink joins or, if that gives no groups, those below one switch, or else those on one socket. near: n squared, of which the lower rank's
+ * row counts. None, if their sizes differ, all are in one, or each is alone.
+ */
+void groups_make(unsigned n, const enum nearness *near, struct groups *ret);
+
+/* A bit for each rank of its group; and for the ranks that have the same place in the other groups. */
+uint32_t groups_mates(const struct groups *g, unsigned ranks, unsigned rank);
+uint32_t groups_counterparts(const struct groups *g, unsigned ranks, unsigned rank);
+/* The place of a rank in its group. */
+unsigned groups_place(const struct groups *g, unsigned rank);
+
+/*
+ * How near the GPU of rank `me` is to each one, by what the kernel shows of their PCI addresses, "0000:41:00.0". sysfs: "/sys".
+ */
+void groups_near(unsigned n, const char (*pci)[16], unsigned me, const char *sysfs,
+		 enum nearness *ret);

@@ -23,8 +23,8 @@ static const struct path_costs direct_paths = {{
 	[FLAGGED_TWO] = {3.2, 0, 350, 6},
 	[PIPED_ONE] = {4.5, 1.5, 315},
 	[PIPED_TWO] = {5.8, 1.5, 380},
-	[PIPED_LEVELS] = {7.1, 1.5,
-			  380}, /* not measured: as much more as two steps take than one */
+	/* Not measured: as much more as two steps take than one. */
+	[PIPED_LEVELS] = {7.1, 1.5, 380},
 }};
 
 /*

@@ -77,7 +77,7 @@ static size_t count_sets(const struct shim_view *v, const size_t *set, unsigned 
 {
 	size_t more[FASTER_RANKS_MAX], count = 0;
 
-	if (n == ranks)
+	if (n == ranks || n == FASTER_RANKS_MAX)
 		return so_far == want;
 	for (unsigned i = 0; i < n; i++)
 		more[i] = set[i];

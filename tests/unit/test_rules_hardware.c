@@ -27,6 +27,7 @@ static struct machine *with_driver(struct machine *m)
 	m->driver.library_version = m->driver.installed_version = m->driver.module_version;
 	m->driver.installed_license = fact_str("Dual MIT/GPL", here);
 	m->kernel.cmdline = fact_str("BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro", here);
+	m->kernel.cmdline_whole = fact_int(1, here);
 	m->kernel.hypervisor = fact_str_absent(here);
 	for (size_t i = 0; i < m->gpu_n; i++) {
 		m->gpus[i].pci->driver = fact_str("nvidia", here);

@@ -758,6 +758,7 @@ static void acs_override_is_judged_by_the_kernel(void **state)
 
 	(void)state;
 	m->kernel.cmdline = fact_str("root=/dev/sda1 pcie_acs_override=downstream ro", here);
+	m->kernel.cmdline_whole = fact_int(1, here);
 	assert_finds(m, "acs-override", SEVERITY_WARNING, "a stock kernel ignores it");
 	add_line(m, LOG_ACS, NULL, "Warning: PCIe ACS overrides enabled; This may allow ...");
 	assert_finds(m, "acs-override", SEVERITY_WARNING, "is patched");

@@ -612,14 +612,20 @@ static void put_stale(struct region *r, uint64_t offset, const char *from, uint6
 	memcpy(r->at + offset, r->shadow + offset, n);
 }
 
-/* In one piece: who waits for the last byte sees no other data. */
+/* As a NIC writes without relaxed ordering: who sees the last byte sees all others. memcpy writes in any order. */
+static void put_in_order(char *to, const char *from, uint64_t n)
+{
+	memcpy(to, from, n - 1);
+	__atomic_store_n(to + n - 1, from[n - 1], __ATOMIC_RELEASE);
+}
+
 static void put_flipped(char *to, const char *from, uint64_t n)
 {
 	char *copy = malloc(n);
 
 	memcpy(copy, from, n);
 	copy[n / 2] ^= 4;
-	memcpy(to, copy, n);
+	put_in_order(to, copy, n);
 	free(copy);
 }
 
@@ -646,8 +652,8 @@ static void put(const struct verbs_context *c, bool read, struct region *r, uint
 	} else if ((has_data_fault(c, read, "flips") && number % 2) ||
 		   (has_data_fault(c, read, "flip") && number % 16 == 7)) {
 		put_flipped(to, from, n);
-	} else {
-		memcpy(to, from, n);
+	} else if (n) {
+		put_in_order(to, from, n);
 	}
 	if (has_data_fault(c, read, "outside"))
 		memset(r->at + 8, 0x77, 8);

@@ -139,7 +139,7 @@ static int print_verdict(const struct watch *w, json_t *now)
 /* NULL: it can be read again. Once, however many looks it lasts. */
 static int print_error(struct watch *w, const char *error)
 {
-	AUTO_FREE char *line = xprintf("cannot be read: %s", error);
+	AUTO_FREE char *line = error ? xprintf("cannot be read: %s", error) : NULL;
 
 	if (error ? w->error && strcmp(error, w->error) == 0 : !w->error)
 		return 0;
@@ -147,7 +147,7 @@ static int print_error(struct watch *w, const char *error)
 	w->error = error ? xstrdup(error) : NULL;
 	if (w->common->json)
 		return print_object(json_pack("{s:s?}", "error", error));
-	return print_line(error ? line : "can be read again");
+	return print_line(line ? line : "can be read again");
 }
 
 static int look_again(struct watch *w)

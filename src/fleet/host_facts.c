@@ -362,14 +362,16 @@ static void add_devices(const struct reader *r, const char *list, const char *me
 	size_t i;
 
 	json_array_foreach (devices, i, device) {
-		struct fleet_devices *last = &hardware->devices[hardware->device_n - 1];
+		struct fleet_devices *last = hardware->device_n > first
+						     ? &hardware->devices[hardware->device_n - 1]
+						     : NULL;
 		AUTO_STRBUF struct strbuf name = {0};
 
 		if (*text_of(device, member))
 			strbuf_puts(&name, text_of(device, member));
 		else
 			add_id(r, device, kind, &name);
-		if (hardware->device_n > first && strcmp(strbuf_str(&name), last->name) == 0)
+		if (last && strcmp(strbuf_str(&name), last->name) == 0)
 			last->n++;
 		else
 			fleet_hardware_add(r->fleet, hardware, nic, 1, strbuf_str(&name));

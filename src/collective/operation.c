@@ -191,11 +191,17 @@ static unsigned owners(const struct comm_facts *f, enum operation o)
 	return has_root(o) && f->n > 1 ? f->n - 1 : f->n;
 }
 
-static u64 shard_bytes(const struct comm_facts *f, enum operation o, u64 bytes)
+/* Of one of n shards. */
+static u64 share_bytes(u64 bytes, unsigned n)
 {
-	const u64 each = (u64)SHARD_ALIGNMENT * owners(f, o);
+	const u64 each = (u64)SHARD_ALIGNMENT * (n ? n : 1);
 
 	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
+}
+
+static u64 shard_bytes(const struct comm_facts *f, enum operation o, u64 bytes)
+{
+	return share_bytes(bytes, owners(f, o));
 }
 
 /* A shard that only comes from the root is passed on unchanged; the root has it already. */
@@ -232,13 +238,6 @@ static void fill_two_steps(const struct comm_facts *f, struct view v, struct col
 	s->pull2 = s->keep ? v.others : 0;
 }
 
-static u64 level_bytes(const struct comm_facts *f, u64 bytes)
-{
-	const u64 each = (u64)SHARD_ALIGNMENT * f->groups.size;
-
-	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
-}
-
 /* A shard belongs to one rank of each group, which has its group's sum of it in the output until it knows the others'. */
 static void fill_levels(const struct comm_facts *f, const struct view *v,
 			struct collective_shape *s, struct collective_shape *across)
@@ -246,7 +245,7 @@ static void fill_levels(const struct comm_facts *f, const struct view *v,
 	const u32 me = s->me, mates = groups_mates(&f->groups, f->n, me);
 	const u32 counterparts = groups_counterparts(&f->groups, f->n, me);
 
-	s->piece = s->in_stride = s->out_stride = level_bytes(f, v->bytes);
+	s->piece = s->in_stride = s->out_stride = share_bytes(v->bytes, f->groups.size);
 	s->places = 0;
 	for (u32 r = 0; r < f->n; r++)
 		s->places |= (u64)groups_place(&f->groups, r) << 4 * r;
@@ -429,7 +428,7 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
 	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
 	if (o == OPERATION_ALL_REDUCE && g->n)
-		q.piece[STEPS_LEVELS] = level_bytes(f, bytes);
+		q.piece[STEPS_LEVELS] = share_bytes(bytes, f->groups.size);
 	q.crossing[STEPS_LEVELS] =
 		g->n ? at_least(2 * (g->size - 1) + g->n - 1, g->size * (g->n - 1)) : 0;
 	return q;

@@ -39,7 +39,7 @@ size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x);
 void pasted_drop(struct pasted_text *x);
 /* Something is wrong with the file as a whole: a clause, for the machine's troubles. */
 void pasted_add_trouble(struct pasted *t, const char *file, const char *what);
-/* All of these for a text in one piece. */
+/* All of these for a text in one piece; also for tests. */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
 /* Appends them as a recording keeps them (kept_text.h). */
 void pasted_keep(const struct pasted *t, struct strbuf *out);

@@ -233,14 +233,16 @@ class Judge:
 
 
 def places(writes, phases, wanted, seed):
-    """(write, all or half) of the states: all of them, or `wanted` of them, spread at random."""
+    """(write, all or half) of the states: all of them, or `wanted` of them, spread at random, and all of the careless writer."""
     every, pending = [], False
     for n, w in enumerate(writes):
         pending = (pending and not w.flush) or bool(w.data)
         if phases[n]:
             every += [(n, False), (n, True)] if pending else [(n, False)]
     if len(every) > wanted:
-        every = sorted(random.Random(seed).sample(every, wanted))
+        last = max(p.number for p in phases if p)
+        careless = {s for s in every if phases[s[0]].number == last}
+        every = sorted(careless.union(random.Random(seed).sample(every, wanted)))
     return every
 
 

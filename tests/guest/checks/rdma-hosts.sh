@@ -20,7 +20,7 @@ listener=$!
 await 60 listens 18600
 run 'both ends' 0 onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 0.1 --depth 16 127.0.0.1
 said 'every pair' 'All pairs of NICs reach each other: 1 of 1'
-said 'checked by the owner' 'correct in all 3 measurements'
+said 'checked by the owner' 'correct in all 5 measurements'
 run 'sends and writes with immediate' 0 onehop bench rdma --device host:1 --memory-by host --nics rxe0 --time 0.1 --depth 16 --only send,immediate 127.0.0.1
 said 'both are measured' 'us imm. us send'
 sent=$(packets rxe0)

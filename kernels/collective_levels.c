@@ -37,8 +37,5 @@ KERNEL(collective_levels)
 		p.step++;
 		tell_step(&p);
 	}
-	state.epoch = p.step;
-	block_barrier(); /* all have read the state */
-	if (thread_id() == 0)
-		AT(struct collective_state, place) = state;
+	keep_state(&p, place, state);
 }

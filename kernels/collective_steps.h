@@ -64,6 +64,15 @@ INLINE void tell_step(const struct piped *p)
 			store_release(way_to(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step);
 }
 
+/* The next launch goes on where this one ended. */
+INLINE void keep_state(const struct piped *p, u64 place, struct collective_state state)
+{
+	state.epoch = p->step;
+	block_barrier(); /* all have read the state */
+	if (thread_id() == 0)
+		AT(struct collective_state, place) = state;
+}
+
 /* ---- reducing ---- */
 
 /* A chunk as its owner sees it. */

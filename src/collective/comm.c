@@ -69,7 +69,7 @@ void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[1
 void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o)
 {
 	comm_facts_place(f, near);
-	if (o->groups && f->direct)
+	if (o->groups)
 		f->groups = *o->groups;
 }
 

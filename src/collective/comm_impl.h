@@ -13,7 +13,7 @@ void comm_set_leave(struct comm_set *shared);
 void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[16], unsigned me,
 	       enum nearness *ret);
 
-/* near: n squared, the same on all ranks. */
+/* Of direct ranks. near: n squared, the same on all of them. */
 void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o);
 
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,

@@ -48,6 +48,8 @@ static void find_groups(struct opening *x, const struct comm_options *o)
 	struct device_set *s = x->shared->set;
 	char pci[COLLECTIVE_RANKS_MAX][16];
 
+	if (!x->facts.direct)
+		return;
 	for (size_t i = 0; i < s->n; i++)
 		memcpy(pci[i], s->info[i].pci, sizeof(pci[i]));
 	for (unsigned i = 0; i < s->n; i++)

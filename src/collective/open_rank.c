@@ -268,6 +268,8 @@ static int share_groups(struct opening *x)
 	char pci[COLLECTIVE_RANKS_MAX][16];
 	int r;
 
+	if (!x->facts.direct)
+		return 0; /* on every rank */
 	for (int i = 0; i < x->n; i++)
 		memcpy(pci[i], x->cards[i].pci, sizeof(pci[i]));
 	comm_near(x->shared->set, 0, (unsigned)x->n, pci, (unsigned)x->rank, mine);

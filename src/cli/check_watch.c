@@ -3,14 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/date.h"
 #include "base/err.h"
-#include "base/markup.h"
 #include "base/strbuf.h"
 #include "cli/command.h"
-#include "fleet/fleet.h"
-#include "report/json_layout.h"
-#include "report/report_fleet.h"
+#include "report/report_watch.h"
 #include "session/stop.h"
 
 #include <errno.h>
@@ -50,123 +46,42 @@ static json_t *look(const struct watch *w)
 	return json;
 }
 
-/* ---- lines ---- */
-
 /* 0, or -EPIPE if the reader went away, or another negative errno. */
-static int flushed(bool written)
+static int print(const struct strbuf *lines)
 {
+	bool written = fwrite(strbuf_str(lines), 1, lines->len, stdout) == lines->len;
+
 	return written && fflush(stdout) == 0 ? 0 : -(errno ? errno : EPIPE);
 }
 
-/* Takes the object. One line each, so that a reader can follow. */
-static int print_object(json_t *o)
+/* What cannot be read is said once, however many looks that lasts. */
+static bool is_news(const struct watch *w, const char *error)
 {
-	AUTO_STRBUF struct strbuf line = {0};
-	char when[DATE_SIZE];
-	int r;
-
-	date_now(when);
-	json_object_set_new(o, "time", json_string(when));
-	r = json_line(&line, o);
-	json_decref(o);
-	return flushed(r == 0 && puts(strbuf_str(&line)) >= 0);
-}
-
-static int print_line(const char *text)
-{
-	AUTO_FREE char *clean = xstrdup(text);
-	char when[DATE_SIZE];
-
-	text_clean(clean);
-	date_now(when);
-	return flushed(printf("%s %s\n", when, clean) >= 0);
-}
-
-static int print_change(const struct watch *w, const struct fleet_change *c)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-
-	if (w->common->json)
-		return print_object(report_change_json(c));
-	report_change(&b, c);
-	return print_line(strbuf_str(&b));
-}
-
-static int print_changes(const struct watch *w, const json_t *now)
-{
-	struct fleet *f = fleet_new();
-	struct fleet_change *changes;
-	size_t n = 0;
-	int r = 0;
-
-	if (fleet_add_check(f, "before", w->last) == 0 && fleet_add_check(f, "now", now) == 0) {
-		changes = fleet_changes(f, fleet_host(f, "before"), fleet_host(f, "now"), &n);
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = print_change(w, &changes[i]);
-	}
-	fleet_free(f);
-	return r;
-}
-
-static int print_log(const struct watch *w, const json_t *now)
-{
-	const json_t *lines;
-	size_t i = fleet_new_log(w->last, now, &lines);
-	int r = 0;
-
-	for (; r == 0 && i < json_array_size(lines); i++) {
-		json_t *line = json_array_get(lines, i);
-
-		if (w->common->json)
-			r = print_object(json_pack("{s:O}", "log", line));
-		else
-			r = print_line(json_string_value(json_object_get(line, "text")));
-	}
-	return r;
-}
-
-/* ---- the loop ---- */
-
-static int print_verdict(const struct watch *w, json_t *now)
-{
-	json_t *verdict = json_object_get(now, "verdict");
-
-	if (w->common->json)
-		return print_object(json_pack("{s:O}", "verdict", verdict));
-	return print_line(json_string_value(json_object_get(verdict, "sentence")));
-}
-
-/* NULL: it can be read again. Once, however many looks it lasts. */
-static int print_error(struct watch *w, const char *error)
-{
-	AUTO_FREE char *line = error ? xprintf("cannot be read: %s", error) : NULL;
-
-	if (error ? w->error && strcmp(error, w->error) == 0 : !w->error)
-		return 0;
-	free(w->error);
-	w->error = error ? xstrdup(error) : NULL;
-	if (w->common->json)
-		return print_object(json_pack("{s:s?}", "error", error));
-	return print_line(line ? line : "can be read again");
+	return error ? !w->error || strcmp(error, w->error) != 0 : w->error != NULL;
 }
 
 static int look_again(struct watch *w)
 {
+	AUTO_STRBUF struct strbuf lines = {0};
 	json_t *now = look(w);
-	int r;
+	const char *error = now ? NULL : err_msg();
 
 	if (!now && !w->last)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg()), NOTHING_READ;
-	if (!now)
-		return print_error(w, err_msg());
-	r = print_error(w, NULL);
-	if (r == 0)
-		r = w->last ? print_changes(w, now) : print_verdict(w, now);
-	if (r == 0 && w->last)
-		r = print_log(w, now);
-	json_decref(w->last);
-	w->last = now;
-	return r;
+		return fail(EXIT_NOT_JUDGED, "%s", error), NOTHING_READ;
+	if (is_news(w, error)) {
+		report_watch_error(&lines, error, w->common->json);
+		free(w->error);
+		w->error = error ? xstrdup(error) : NULL;
+	}
+	if (now && w->last)
+		report_watch_changes(&lines, w->last, now, w->common->json);
+	else if (now)
+		report_watch_begin(&lines, now, w->common->json);
+	if (now) {
+		json_decref(w->last);
+		w->last = now;
+	}
+	return lines.len ? print(&lines) : 0;
 }
 
 /* False: it is time to stop. */

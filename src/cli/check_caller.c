@@ -7,15 +7,11 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "base/waits.h"
 #include "cli/command.h"
 #include "report/report_caller.h"
+#include "session/deadline.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,15 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * The deadline is kept by a thread of its own, which ends the process: what reads the machine may hang in a library. A thread
- * that hangs in the kernel keeps the process all the same; the caller's own limit then counts.
- */
-struct deadline {
+struct answer {
 	const struct caller *caller;
-	int seconds;
-	atomic_int code;
-	_Atomic(const char *) doing; /* what is not reached yet */
+	struct deadline deadline;
+	atomic_int code; /* that of the process, if the time is up */
 };
 
 /* A pipe that nobody reads must not keep the process: the status is the answer. */
@@ -44,36 +35,22 @@ static void say_if_heard(int fd, const struct strbuf *line)
 		return;
 }
 
-static void *keep_deadline(void *p)
+static void add_unknown(const struct caller *c, const char *why, struct strbuf *line)
 {
-	struct deadline *d = p;
-	struct timespec left = {.tv_sec = d->seconds};
-	AUTO_STRBUF struct strbuf line = {0}, text = {0};
-	char file[PATH_MAX];
+	AUTO_STRBUF struct strbuf text = {0};
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-		;
-	strbuf_printf(&text, "unknown: not done after %d s: ", d->seconds);
-	if (waits_for_file(file, sizeof(file)))
-		strbuf_printf(&text, "waiting for %s", file);
-	else
-		strbuf_puts(&text, atomic_load(&d->doing));
-	caller_line(&line, d->caller, strbuf_str(&text));
-	say_if_heard(d->caller->metrics ? STDERR_FILENO : STDOUT_FILENO, &line);
-	_exit(atomic_load(&d->code));
+	strbuf_printf(&text, "unknown: %s", why);
+	caller_line(line, c, strbuf_str(&text));
 }
 
-static int start_deadline(struct deadline *d)
+static void give_up(void *context, const char *what)
 {
-	pthread_attr_t detached;
-	pthread_t thread;
-	int e;
+	struct answer *x = context;
+	AUTO_STRBUF struct strbuf line = {0};
 
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	e = pthread_create(&thread, &detached, keep_deadline, d);
-	pthread_attr_destroy(&detached);
-	return e ? err_sys(e, "cannot start a thread") : 0;
+	add_unknown(x->caller, what, &line);
+	say_if_heard(x->caller->metrics ? STDERR_FILENO : STDOUT_FILENO, &line);
+	_exit(atomic_load(&x->code));
 }
 
 /* The file is replaced: that must not befall a device such as /dev/null, or a link to what is kept elsewhere. */
@@ -99,60 +76,75 @@ static int write_textfile(const char *path, const struct strbuf *b)
  * The status is the answer: it does not change because the line could not be written. Of metrics, which are all of the answer,
  * it does.
  */
-static int answer_with(struct deadline *late, const struct strbuf *line, int code)
+static int answer_with(struct answer *x, const struct strbuf *line, int code)
 {
 	int written = EXIT_OK;
 
-	atomic_store(&late->code, code);
-	atomic_store(&late->doing, "the answer was being written");
+	atomic_store(&x->code, code);
+	atomic_store(&x->deadline.doing, "the answer was being written");
 	if (line->len)
 		written = print_text(line, EXIT_OK);
-	return late->caller->metrics && written != EXIT_OK ? written : code;
+	return x->caller->metrics && written != EXIT_OK ? written : code;
 }
 
-static int answer(struct deadline *late, const struct caller_options *o,
-		  const struct check_session *s)
+static int answer(struct answer *x, const struct caller_options *o, const struct check_session *s)
 {
-	const struct caller *c = late->caller;
-	int fail_on = s->o->fail_on;
-	int threshold = fail_on ? fail_on - 1 : SEVERITY_WARNING;
+	const struct caller *c = x->caller;
 	int code = caller_code(c, s->verdict, s->o->require.n > 0);
 	AUTO_STRBUF struct strbuf b = {0};
 
 	if (!c->metrics)
-		report_caller(&b, c, s->diagnosis, &s->requirements, s->verdict, threshold);
+		report_caller(&b, c, s->diagnosis, &s->requirements, s->verdict,
+			      check_threshold(s->o));
 	else
 		report_metrics(&b, s->diagnosis, (long long)time(NULL));
 	if (!o->textfile)
-		return answer_with(late, &b, code);
+		return answer_with(x, &b, code);
 	if (check_textfile(o->textfile) < 0 || write_textfile(o->textfile, &b) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	return code;
 }
 
 /* What cannot be read at all is unknown. */
-static int answer_unread(struct deadline *late, bool required)
+static int answer_unread(struct answer *x, bool required)
 {
-	const struct caller *c = late->caller;
-	AUTO_STRBUF struct strbuf b = {0}, text = {0};
+	const struct caller *c = x->caller;
+	AUTO_STRBUF struct strbuf line = {0};
 
 	if (c->metrics)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	strbuf_printf(&text, "unknown: %s", err_msg());
-	caller_line(&b, c, strbuf_str(&text));
-	return answer_with(late, &b, caller_code(c, VERDICT_UNKNOWN, required));
+	add_unknown(c, err_msg(), &line);
+	return answer_with(x, &line, caller_code(c, VERDICT_UNKNOWN, required));
+}
+
+static int read_and_answer(struct answer *x, const struct caller_options *o,
+			   const struct check_choice *choice, const struct machine_choice *from)
+{
+	struct check_choice whole = *choice;
+	struct arena *a = arena_new();
+	struct check_session s;
+	struct texts hosts;
+	int r;
+
+	whole.whole = true;
+	r = check_session_read(&s, &whole, from, a, &hosts);
+	atomic_store(&x->deadline.doing, "the facts were being judged");
+	if (r < 0)
+		r = answer_unread(x, choice->require.n > 0);
+	else if (check_session_judge(&s) < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		r = answer(x, o, &s);
+	check_session_done(&s);
+	arena_free(a);
+	return r;
 }
 
 int check_for_caller(const struct caller_options *o, const struct check_choice *choice,
 		     const struct machine_choice *from)
 {
 	const struct caller *c = &callers[o->caller - 1];
-	bool required = choice->require.n > 0;
-	struct deadline *late;
-	struct check_choice whole = *choice;
-	struct check_session s;
-	struct arena *a;
-	struct texts hosts;
+	struct answer *x;
 	int r;
 
 	if (o->textfile && !c->metrics)
@@ -162,27 +154,16 @@ int check_for_caller(const struct caller_options *o, const struct check_choice *
 			EXIT_REFUSED,
 			"--textfile: node_exporter reads only files whose names end in .prom, not '%s'",
 			o->textfile);
-	late = xcalloc(1, sizeof(*late));
-	*late = (struct deadline){.caller = c,
-				  .seconds = o->deadline_s,
-				  .code = c->metrics ? EXIT_NOT_JUDGED
-						     : caller_code(c, VERDICT_UNKNOWN, required),
-				  .doing = "the machine was being read"};
-	if (o->deadline_s && start_deadline(late) < 0)
+	x = xcalloc(1, sizeof(*x));
+	*x = (struct answer){.caller = c,
+			     .deadline = {o->deadline_s, give_up, x, "the machine was being read"},
+			     .code = c->metrics ? EXIT_NOT_JUDGED
+						: caller_code(c, VERDICT_UNKNOWN,
+							      choice->require.n > 0)};
+	if (o->deadline_s && deadline_start(&x->deadline) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	whole.whole = true;
-	a = arena_new();
-	r = check_session_read(&s, &whole, from, a, &hosts);
-	atomic_store(&late->doing, "the facts were being judged");
-	if (r < 0)
-		r = answer_unread(late, required);
-	else if (check_session_judge(&s) < 0)
-		r = fail(EXIT_REFUSED, "%s", err_msg());
-	else
-		r = answer(late, o, &s);
-	check_session_done(&s);
-	arena_free(a);
+	r = read_and_answer(x, o, choice, from);
 	if (!o->deadline_s) /* else its thread reads it until the process has ended */
-		free(late);
+		free(x);
 	return r;
 }

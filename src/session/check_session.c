@@ -57,6 +57,11 @@ static void drop_ignored(struct diagnosis *d, const struct texts *ignored)
 }
 
 /* A requirement decides alone, unless findings were asked for too. */
+int check_threshold(const struct check_choice *o)
+{
+	return o->fail_on ? o->fail_on - 1 : SEVERITY_WARNING;
+}
+
 static enum verdict weigh(const struct check_session *s, enum verdict findings)
 {
 	enum verdict required = s->requirements.verdict;
@@ -69,7 +74,7 @@ static enum verdict weigh(const struct check_session *s, enum verdict findings)
 
 int check_session_judge(struct check_session *s)
 {
-	int least = s->o->fail_on ? s->o->fail_on - 1 : SEVERITY_WARNING;
+	int least = check_threshold(s->o);
 	bool unexplained;
 
 	s->topology = topology_new(s->machine);

@@ -17,6 +17,9 @@ struct check_choice {
 	bool whole;           /* one document is wanted: texts of several hosts are refused */
 };
 
+/* Findings of this severity and above count. */
+int check_threshold(const struct check_choice *o);
+
 struct check_session {
 	const struct check_choice *o;
 	struct machine_choice from;

@@ -5,12 +5,9 @@
 #include "cli/check_rules.h"
 #include "cli/check_watch.h"
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "diagnose/symptom.h"
 #include "report/report_caller.h"
-
-#include <stdio.h>
 
 struct check_options {
 	struct common_options common;
@@ -100,44 +97,9 @@ static const struct option_rule check_rules[] = {
 	{0},
 };
 
-static int check_from(const struct check_options *o, const struct machine_choice *from,
-		      struct arena *a, struct texts *ret_hosts)
-{
-	struct check_session s;
-	int r = check_session_read(&s, &o->request, from, a, ret_hosts);
-
-	r = r < 0          ? fail(EXIT_NOT_JUDGED, "%s", err_msg())
-	    : ret_hosts->n ? EXIT_OK
-			   : check_print(&s, &o->common, &o->view);
-	check_session_done(&s);
-	return r;
-}
-
-/* Texts of several hosts: each is a machine by itself. */
-static int check_each(const struct check_options *o, struct arena *a, const struct texts *hosts)
-{
-	struct machine_choice from = o->common.machine;
-	int worst = EXIT_OK;
-	struct texts none;
-
-	for (size_t i = 0; i < hosts->n; i++) {
-		from.host = hosts->items[i];
-		if (i)
-			putchar('\n');
-		/* The whole report begins with its name. */
-		if (o->view.quiet || o->view.ask || o->view.symptom)
-			printf("%s:\n", hosts->items[i]);
-		worst = worse_code(worst, check_from(o, &from, a, &none));
-	}
-	return worst;
-}
-
 static int run_check(const void *options, const char *const *args)
 {
 	struct check_options o = *(const struct check_options *)options;
-	struct texts hosts = {0};
-	struct arena *a;
-	int r;
 
 	(void)args;
 	if (o.explain)
@@ -152,12 +114,7 @@ static int run_check(const void *options, const char *const *args)
 	if (o.watch_s)
 		return check_watch(o.watch_s, &o.common, &o.request);
 	o.request.whole = o.common.json || page_wanted(&o.common);
-	a = arena_new();
-	r = check_from(&o, &o.common.machine, a, &hosts);
-	if (hosts.n)
-		r = check_each(&o, a, &hosts);
-	arena_free(a);
-	return r;
+	return check_print(&o.request, &o.common, &o.view);
 }
 
 const struct command command_check = {

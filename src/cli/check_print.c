@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/check_print.h"
 
+#include "base/alloc.h"
 #include "base/date.h"
 #include "base/err.h"
 #include "diagnose/symptom.h"
 #include "session/device_choice.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 /* A recording does not state whose it is and when it was made, so that only the host itself has a name and a time. */
 static json_t *check_json(const struct check_session *s)
@@ -97,12 +99,59 @@ static int print_symptom(const struct check_session *s, const struct common_opti
 	return show_document(out, common, EXIT_OK);
 }
 
-int check_print(struct check_session *s, const struct common_options *common,
-		const struct check_view *v)
+static int print_session(struct check_session *s, const struct common_options *common,
+			 const struct check_view *v)
 {
 	if (check_session_judge(s) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	if (v->ask)
 		return print_questions(s, common);
 	return v->symptom ? print_symptom(s, common, v) : print_check(s, common, v->quiet);
+}
+
+static int check_from(const struct check_choice *o, const struct machine_choice *from,
+		      const struct common_options *common, const struct check_view *v,
+		      struct arena *a, struct texts *ret_hosts)
+{
+	struct check_session s;
+	int r = check_session_read(&s, o, from, a, ret_hosts);
+
+	r = r < 0          ? fail(EXIT_NOT_JUDGED, "%s", err_msg())
+	    : ret_hosts->n ? EXIT_OK
+			   : print_session(&s, common, v);
+	check_session_done(&s);
+	return r;
+}
+
+/* Texts of several hosts: each is a machine by itself. */
+static int check_each(const struct check_choice *o, const struct common_options *common,
+		      const struct check_view *v, struct arena *a, const struct texts *hosts)
+{
+	struct machine_choice from = common->machine;
+	int worst = EXIT_OK;
+	struct texts none;
+
+	for (size_t i = 0; i < hosts->n; i++) {
+		from.host = hosts->items[i];
+		if (i)
+			putchar('\n');
+		/* The whole report begins with its name. */
+		if (v->quiet || v->ask || v->symptom)
+			printf("%s:\n", hosts->items[i]);
+		worst = worse_code(worst, check_from(o, &from, common, v, a, &none));
+	}
+	return worst;
+}
+
+int check_print(const struct check_choice *o, const struct common_options *common,
+		const struct check_view *v)
+{
+	struct arena *a = arena_new();
+	struct texts hosts = {0};
+	int r = check_from(o, &common->machine, common, v, a, &hosts);
+
+	if (hosts.n)
+		r = check_each(o, common, v, a, &hosts);
+	arena_free(a);
+	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onehop check prints of one machine. */
+/* What onehop check prints. */
 #pragma once
 
 #include "cli/command.h"
@@ -12,6 +12,6 @@ struct check_view {
 	const char *pair;
 };
 
-/* Judges what was read and prints it; returns the exit code. */
-int check_print(struct check_session *s, const struct common_options *common,
+/* Reads the machine, or each of the hosts that texts are of, judges and prints it; returns the exit code. */
+int check_print(const struct check_choice *o, const struct common_options *common,
 		const struct check_view *v);

@@ -38,27 +38,6 @@ static const struct option_rule nccl_rules[] = {
 	{0},
 };
 
-/* ---- what it prints ---- */
-
-static void add_row(struct strbuf *out, const struct collective_arm *arm,
-		    const struct collective_row *row, bool verbose)
-{
-	(void)verbose;
-	report_nccl_row(out, &arm->result.plan, row);
-}
-
-static void add_foot(struct strbuf *out, const struct collective_arm *arm)
-{
-	report_nccl_foot(out, &arm->result);
-}
-
-static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
-{
-	report_nccl_verdict(out, &s->arms[0], verbose);
-	if (s->arms[1].result.row_n)
-		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
-}
-
 static int run_shim(const struct bench_nccl_options *o)
 {
 	struct collective_choice choice = o->request;
@@ -77,10 +56,7 @@ static int run_bench_nccl(const void *options, const char *const *args)
 	const struct collectives_print print = {.lines_only = as_nccl_tests,
 						.both_arms = as_nccl_tests,
 						.common = &o->common,
-						.head = report_nccl_head,
-						.row = add_row,
-						.foot = add_foot,
-						.verdict = add_verdict};
+						.layout = &nccl_layout};
 
 	(void)args;
 	if (as_nccl_tests && o->request.with_shim)

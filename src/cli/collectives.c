@@ -6,8 +6,6 @@
 #include "base/strbuf.h"
 #include "cli/progress.h"
 #include "report/document.h"
-#include "report/report_collective.h"
-#include "report/report_nccl.h"
 
 #include <errno.h>
 
@@ -37,7 +35,7 @@ static void show_head(void *context, const struct collective_arm *arm)
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
-	s->print->head(&b, arm);
+	s->print->layout->head(&b, arm);
 	print_lines(s, arm, &b);
 }
 
@@ -47,7 +45,7 @@ static void show_row(void *context, const struct collective_arm *arm,
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
-	s->print->row(&b, arm, row, s->print->common->verbose);
+	s->print->layout->row(&b, arm, row, s->print->common->verbose);
 	print_lines(s, arm, &b);
 }
 
@@ -56,9 +54,9 @@ static void show_foot(void *context, const struct collective_arm *arm)
 	const struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
-	if (!s->print->foot)
+	if (!s->print->layout->foot)
 		return;
-	s->print->foot(&b, arm);
+	s->print->layout->foot(&b, arm);
 	print_lines(s, arm, &b);
 }
 
@@ -70,7 +68,7 @@ static void print_verdict(const struct collective_session *s, const struct scree
 	struct document *d = new_document(print->common);
 
 	document_title(d, "Collectives");
-	print->verdict(d, s, print->common->verbose);
+	print->layout->verdict(d, s, print->common->verbose);
 	add_page_figures(d, s->figures);
 	document_begin(d, GROUP_FOLD, STYLE_PLAIN, "table", "The table, as it is printed");
 	if (document_is_page(d))
@@ -146,30 +144,11 @@ int collectives_run(const struct collective_choice *choice, const struct collect
 	return r;
 }
 
-/* ---- two engines in turn ---- */
-
-static void add_row(struct strbuf *out, const struct collective_arm *arm,
-		    const struct collective_row *row, bool verbose)
-{
-	report_collective_row(out, &arm->result.plan, row, verbose);
-}
-
-static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
-{
-	report_collective_verdict(out, &s->arms[0], verbose);
-	if (!s->arms[1].result.row_n)
-		return;
-	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
-	report_collective_no_p2p(out, &s->arms[1]);
-}
-
 int collectives_compare(struct collective_choice choice, const struct common_options *common)
 {
 	const struct collectives_print print = {.both_arms = true,
 						.common = common,
-						.head = report_collective_head,
-						.row = add_row,
-						.verdict = add_verdict};
+						.layout = &collective_layout};
 
 	choice.one_place = true;
 	return collectives_run(&choice, &print);

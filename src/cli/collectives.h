@@ -4,10 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/device_options.h"
-#include "session/collective_session.h"
-
-struct document;
-struct strbuf;
+#include "report/report_collective.h"
 
 /* clang-format off */
 /* Options of every run of collectives, into the member `request` of TYPE. */
@@ -42,12 +39,7 @@ struct collectives_print {
 	bool lines_only; /* the lines of the table and nothing else */
 	bool both_arms;  /* the lines of the run without P2P too */
 	const struct common_options *common;
-	void (*head)(struct strbuf *out, const struct collective_arm *arm);
-	void (*row)(struct strbuf *out, const struct collective_arm *arm,
-		    const struct collective_row *row, bool verbose);
-	/* NULL: the table has none. */
-	void (*foot)(struct strbuf *out, const struct collective_arm *arm);
-	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
+	const struct collective_layout *layout;
 };
 
 /* The exit code. */

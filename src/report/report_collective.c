@@ -7,6 +7,7 @@
 #include "report/document.h"
 #include "report/nccl_table.h"
 #include "report/report_impl.h"
+#include "report/report_nccl.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void add_columns(struct strbuf *out, const struct collective_plan *p)
 	strbuf_putc(out, '\n');
 }
 
-void report_collective_head(struct strbuf *out, const struct collective_arm *arm)
+static void add_head(struct strbuf *out, const struct collective_arm *arm)
 {
 	const struct collective_result *r = &arm->result;
 	const struct collective_plan *p = &r->plan;
@@ -110,9 +111,10 @@ static void add_times(struct strbuf *out, const struct collective_chosen *c)
 	strbuf_putc(out, '\n');
 }
 
-void report_collective_row(struct strbuf *out, const struct collective_plan *plan,
-			   const struct collective_row *row, bool verbose)
+static void add_row(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose)
 {
+	const struct collective_plan *plan = &arm->result.plan;
 	const enum collective_place k = place_of(plan);
 
 	nccl_table_row(out, plan, row);
@@ -203,7 +205,8 @@ static void add_choice(struct document *out, const struct tune_use *u)
 			      "by estimates. To measure this machine: onehop tune");
 }
 
-void report_collective_verdict(struct document *out, const struct collective_arm *arm, bool verbose)
+/* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
+static void add_arm(struct document *out, const struct collective_arm *arm, bool verbose)
 {
 	const struct collective_result *r = &arm->result;
 	char version[32];
@@ -234,10 +237,25 @@ void report_collective_verdict(struct document *out, const struct collective_arm
 	report_log(out, arm->log, verbose);
 }
 
-void report_collective_no_p2p(struct document *out, const struct collective_arm *off)
+static void add_no_p2p(struct document *out, const struct collective_arm *off)
 {
 	if (off->result.plan.against && off->result.row_n)
 		add_standing(out, &off->result,
 			     is_shim(&off->result.plan) ? "with the shim, both without P2P"
 							: "against NCCL, both without P2P");
 }
+
+static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
+{
+	add_arm(out, &s->arms[0], verbose);
+	if (!s->arms[1].result.row_n)
+		return;
+	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+	add_no_p2p(out, &s->arms[1]);
+}
+
+const struct collective_layout collective_layout = {
+	.head = add_head,
+	.row = add_row,
+	.verdict = add_verdict,
+};

@@ -11,16 +11,18 @@
 struct document;
 struct strbuf;
 
-/* Lines of the table, as they come. verbose: the time of each algorithm, measured or estimated. */
-void report_collective_head(struct strbuf *out, const struct collective_arm *arm);
-void report_collective_row(struct strbuf *out, const struct collective_plan *plan,
-			   const struct collective_row *row, bool verbose);
+/* How a run is printed: lines of a table as they come, then what they mean. */
+struct collective_layout {
+	void (*head)(struct strbuf *out, const struct collective_arm *arm);
+	void (*row)(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose);
+	void (*foot)(struct strbuf *out,
+		     const struct collective_arm *arm); /* NULL: there is none */
+	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
+};
 
-/* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
-void report_collective_verdict(struct document *out, const struct collective_arm *arm,
-			       bool verbose);
-/* The first of these for the run without P2P. */
-void report_collective_no_p2p(struct document *out, const struct collective_arm *off);
+/* libonehop's, alone or in turn with NCCL. verbose: the time of each algorithm, measured or estimated. */
+extern const struct collective_layout collective_layout;
 
 /* The table of a model (--simulate); verbose: the time of each algorithm in it. */
 void report_simulated_table(struct strbuf *out, const struct simulate_session *s,

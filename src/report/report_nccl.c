@@ -55,7 +55,7 @@ static void add_columns(struct strbuf *out)
 		      "(us)", "(GB/s)", "(GB/s)", "");
 }
 
-void report_nccl_head(struct strbuf *out, const struct collective_arm *arm)
+static void add_head(struct strbuf *out, const struct collective_arm *arm)
 {
 	const struct collective_result *r = &arm->result;
 	const struct collective_plan *p = &r->plan;
@@ -103,10 +103,11 @@ void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
 		      nccl_op_has_root(p->op) ? p->root : -1);
 }
 
-void report_nccl_row(struct strbuf *out, const struct collective_plan *p,
-		     const struct collective_row *row)
+static void add_row(struct strbuf *out, const struct collective_arm *arm,
+		    const struct collective_row *row, bool verbose)
 {
-	nccl_table_row(out, p, row);
+	(void)verbose;
+	nccl_table_row(out, &arm->result.plan, row);
 	for (int k = 0; k < PLACE_N; k++)
 		nccl_table_cell(out, &row->cell[k]);
 	strbuf_putc(out, '\n');
@@ -123,8 +124,9 @@ static int wrong_cells(const struct collective_result *r)
 	return n;
 }
 
-void report_nccl_foot(struct strbuf *out, const struct collective_result *r)
+static void add_foot(struct strbuf *out, const struct collective_arm *arm)
 {
+	const struct collective_result *r = &arm->result;
 	int wrong = wrong_cells(r);
 	double sum = 0;
 
@@ -255,7 +257,7 @@ void nccl_report_sizes(struct document *out, const struct collective_result *r)
 		      bytes_text(r->start.max_bytes, bytes));
 }
 
-void report_nccl_verdict(struct document *out, const struct collective_arm *arm, bool verbose)
+static void add_arm(struct document *out, const struct collective_arm *arm, bool verbose)
 {
 	const struct collective_result *r = &arm->result;
 	char version[32];
@@ -348,3 +350,17 @@ void report_nccl_p2p(struct document *out, const struct collective_result *on,
 	document_paragraph(out, STYLE_PLAIN, 2, "%s", no_p2p_texts[on->plan.engine]);
 	add_control(out, off);
 }
+
+static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
+{
+	add_arm(out, &s->arms[0], verbose);
+	if (s->arms[1].result.row_n)
+		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+}
+
+const struct collective_layout nccl_layout = {
+	.head = add_head,
+	.row = add_row,
+	.foot = add_foot,
+	.verdict = add_verdict,
+};

@@ -72,6 +72,17 @@ uint32_t groups_counterparts(const struct groups *g, unsigned ranks, unsigned ra
 	return mask;
 }
 
+enum nearness nearness_of(enum shared s, int socket, int other)
+{
+	static const enum nearness levels[] = {
+		[SHARED_UNKNOWN] = NEAR_UNKNOWN, [SHARED_NOTHING] = NEAR_FAR,
+		[SHARED_NODE] = NEAR_SOCKET,     [SHARED_ROOT_PORT] = NEAR_SWITCH,
+		[SHARED_NVLINK] = NEAR_NVLINK,
+	};
+
+	return s < SHARED_NODE && socket >= 0 && socket == other ? NEAR_SOCKET : levels[s];
+}
+
 /* ---- of the kernel ---- */
 
 /* Where a device is below /sys/devices: "pci0000:40/0000:40:01.1/..."; "" unknown. */
@@ -89,15 +100,16 @@ static void find_branch(const char *sysfs, const char *pci, char *ret)
 		snprintf(ret, PATH_MAX, "%s", at + 1);
 }
 
-/* Both below one root port: "pci0000:40/0000:40:01.1/" is the same, and more follows. */
-static bool same_port(const char *a, const char *b)
+/* Of "pci0000:40/0000:40:01.1/..." the first part is a host bridge, and the second a root port if more follows. */
+static enum shared shared_of(const char *a, const char *b)
 {
 	unsigned parts = 0;
 
+	if (!a[0] || !b[0])
+		return SHARED_UNKNOWN;
 	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
-		if (a[i] == '/' && ++parts == 2)
-			return true;
-	return false;
+		parts += a[i] == '/';
+	return parts > 1 ? SHARED_ROOT_PORT : parts ? SHARED_NODE : SHARED_NOTHING;
 }
 
 /* The first number in a file; -1: none. */
@@ -137,9 +149,6 @@ void groups_near(unsigned n, const char (*pci)[16], unsigned me, const char *sys
 	find_branch(sysfs, pci[me], mine);
 	for (unsigned i = 0; i < n; i++) {
 		find_branch(sysfs, pci[i], other);
-		ret[i] = !mine[0] || !other[0]                                 ? NEAR_UNKNOWN
-			 : same_port(mine, other)                              ? NEAR_SWITCH
-			 : socket >= 0 && socket == find_socket(sysfs, pci[i]) ? NEAR_SOCKET
-									       : NEAR_FAR;
+		ret[i] = nearness_of(shared_of(mine, other), socket, find_socket(sysfs, pci[i]));
 	}
 }

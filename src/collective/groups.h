@@ -21,6 +21,18 @@ enum nearness {
 	NEAR_NVLINK,
 };
 
+/* What two GPUs have in common on the way between them. */
+enum shared {
+	SHARED_UNKNOWN,
+	SHARED_NOTHING,
+	SHARED_NODE, /* a host bridge or a NUMA node */
+	SHARED_ROOT_PORT,
+	SHARED_NVLINK,
+};
+
+/* socket, other: of the two, -1: unknown. */
+enum nearness nearness_of(enum shared s, int socket, int other);
+
 /*
  * Of n ranks: those that NVLink joins or, if that gives no groups, those below one switch, or else those on one socket. near: n squared, of which the lower rank's
  * row counts. None, if their sizes differ, all are in one, or each is alone.

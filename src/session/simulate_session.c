@@ -127,29 +127,31 @@ static void find_blocked(struct simulate_session *s, size_t n)
 		}
 }
 
-static enum nearness near_of(const struct machine *m, const struct path *p, size_t from, size_t to)
+static enum shared shared_of(const struct path *p)
 {
-	const int a = topology_socket(m, m->gpus[from].pci),
-		  b = topology_socket(m, m->gpus[to].pci);
+	static const enum shared shared[PATH_CLASS_N] = {
+		[PATH_PIX] = SHARED_ROOT_PORT, [PATH_PXB] = SHARED_ROOT_PORT,
+		[PATH_PHB] = SHARED_NODE,      [PATH_NODE] = SHARED_NODE,
+		[PATH_SYS] = SHARED_NOTHING,
+	};
 
-	if (path_is_nvlink(p))
-		return NEAR_NVLINK;
-	if (p->class == PATH_PIX || p->class == PATH_PXB)
-		return NEAR_SWITCH;
-	if (p->class == PATH_PHB || p->class == PATH_NODE || (a >= 0 && a == b))
-		return NEAR_SOCKET;
-	return p->class == PATH_SYS ? NEAR_FAR : NEAR_UNKNOWN;
+	return path_is_nvlink(p) ? SHARED_NVLINK : shared[p->class];
 }
 
 static void find_near(struct simulate_session *s, size_t n)
 {
+	const struct machine *m = s->machine;
+
 	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < n; j++)
+		for (size_t j = 0; j < n; j++) {
+			const size_t a = s->gpus[i], b = s->gpus[j];
+
 			s->near[i * n + j] =
 				i == j ? NEAR_NVLINK
-				       : near_of(s->machine,
-						 topology_path(s->topology, s->gpus[i], s->gpus[j]),
-						 s->gpus[i], s->gpus[j]);
+				       : nearness_of(shared_of(topology_path(s->topology, a, b)),
+						     topology_socket(m, m->gpus[a].pci),
+						     topology_socket(m, m->gpus[b].pci));
+		}
 }
 
 static int make_paths(struct simulate_session *s, const struct collective_choice *o)

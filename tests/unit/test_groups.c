@@ -155,6 +155,20 @@ static void what_the_kernel_shows(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* The kernel's and a recording's answers go through it. */
+static void what_is_shared_says_how_near(void **state)
+{
+	(void)state;
+	assert_int_equal(nearness_of(SHARED_NVLINK, 0, 1), NEAR_NVLINK);
+	assert_int_equal(nearness_of(SHARED_ROOT_PORT, -1, -1), NEAR_SWITCH);
+	assert_int_equal(nearness_of(SHARED_NODE, -1, -1), NEAR_SOCKET);
+	assert_int_equal(nearness_of(SHARED_NOTHING, 1, 1), NEAR_SOCKET);
+	assert_int_equal(nearness_of(SHARED_NOTHING, 0, 1), NEAR_FAR);
+	assert_int_equal(nearness_of(SHARED_NOTHING, -1, -1), NEAR_FAR);
+	assert_int_equal(nearness_of(SHARED_UNKNOWN, -1, -1), NEAR_UNKNOWN);
+	assert_int_equal(nearness_of(SHARED_UNKNOWN, 0, 0), NEAR_SOCKET);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -162,6 +176,7 @@ int main(void)
 		cmocka_unit_test(others_are_in_none),
 		cmocka_unit_test(mates_and_counterparts),
 		cmocka_unit_test(what_the_kernel_shows),
+		cmocka_unit_test(what_is_shared_says_how_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include "ingest/nccl_log.h"
 #include "ingest/pasted.h"
 #include "ingest/text_reduce.h"
-#include "machine/machine.h"
+#include "pasted_machine.h"
 
 #include <cmocka.h>
 #include <string.h>
@@ -240,26 +240,9 @@ static void errors_that_differ_are_limited(void **state)
 
 static struct machine *machine_of(const struct strbuf *text)
 {
-	static const struct machine_request request = {.parts = MACHINE_ALL};
-	struct pasted *t = pasted_new("log");
-	struct machine *m;
-	struct source *s;
+	const char *one = text->text;
 
-	pasted_add(t, "log", text->text, text->len);
-	s = pasted_source(t);
-	m = machine_read(s, &request);
-	pasted_complete(t, m);
-	source_free(s);
-	pasted_free(t);
-	return m;
-}
-
-static bool has_trouble(const struct machine *m, const char *words)
-{
-	for (size_t i = 0; i < m->trouble_n; i++)
-		if (strstr(m->troubles[i].what, words))
-			return true;
-	return false;
+	return machine_of_texts(&one, 1);
 }
 
 static void a_pair_counts_all_of_its_connections(void **state)

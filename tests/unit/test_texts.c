@@ -13,7 +13,7 @@
 #include "diagnose/diagnose.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
-#include "machine/machine.h"
+#include "pasted_machine.h"
 #include "topology/topology.h"
 
 #include <cmocka.h>
@@ -21,30 +21,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The machine of texts that are called "a", "b", ... */
-static struct machine *machine_of(const char *const *texts, size_t n)
-{
-	static const struct machine_request request = {.parts = MACHINE_ALL};
-	struct pasted *t = pasted_new("paste");
-	struct machine *m;
-	struct source *s;
-
-	for (size_t i = 0; i < n; i++) {
-		const char name[] = {(char)('a' + i), '\0'};
-
-		pasted_add(t, name, texts[i], strlen(texts[i]));
-	}
-	s = pasted_source(t);
-	m = machine_read(s, &request);
-	pasted_complete(t, m);
-	source_free(s);
-	pasted_free(t);
-	return m;
-}
-
 static struct machine *machine_of_one(const char *text)
 {
-	return machine_of(&text, 1);
+	return machine_of_texts(&text, 1);
 }
 
 static void assert_fact(struct fact_int f, int64_t value, const char *from)
@@ -684,7 +663,7 @@ static void two_texts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct machine *m = machine_of(texts[i], 2);
+		struct machine *m = machine_of_texts(texts[i], 2);
 
 		assert_int_equal(m->gpu_n, 2);
 		assert_int_equal(m->trouble_n, 0);
@@ -700,7 +679,7 @@ static void disagreement(void **state)
 	const char *const texts[] = {
 		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31\n",
 		"\n\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  570.10.01  Fri May 31\n"};
-	struct machine *m = machine_of(texts, 2);
+	struct machine *m = machine_of_texts(texts, 2);
 
 	(void)state;
 	assert_true(fact_unknown(m->driver.module_version));
@@ -798,13 +777,13 @@ static void disagreements_in_words(void **state)
 	static const char third[] = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n";
 	static const char fourth[] = "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n";
 	const char *const nvlinks[] = {first, second}, *const levels[] = {third, fourth};
-	struct machine *m = machine_of(nvlinks, 2);
+	struct machine *m = machine_of_texts(nvlinks, 2);
 
 	(void)state;
 	assert_string_equal(m->troubles[0].what,
 			    "disagree about NVLink between GPU0 and GPU1: 'NV4' and 'NV2'");
 	machine_free(m);
-	m = machine_of(levels, 2);
+	m = machine_of_texts(levels, 2);
 	assert_string_equal(m->troubles[0].what,
 			    "disagree about the distance between GPU0 and GPU1: 'PIX' and 'SYS'");
 	machine_free(m);
@@ -824,7 +803,7 @@ static void values_of_two_moments(void **state)
 	(void)state;
 	snprintf(busy, sizeof(busy), format, "P0");
 	snprintf(idle, sizeof(idle), format, "P8");
-	m = machine_of(texts, 2);
+	m = machine_of_texts(texts, 2);
 	assert_int_equal(m->trouble_n, 0);
 	assert_true(fact_is(m->gpus[0].bar1_bytes, 256LL << 20));
 	assert_true(fact_unknown(m->gpus[0].performance_state));
@@ -1360,7 +1339,7 @@ static void nics_of_a_matrix(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct machine *m = machine_of(cases[i].texts, cases[i].texts[1] ? 2 : 1);
+		struct machine *m = machine_of_texts(cases[i].texts, cases[i].texts[1] ? 2 : 1);
 		struct topology *t = topology_new(m);
 
 		assert_int_equal(m->rdma_n, 2);
@@ -1386,7 +1365,7 @@ static void nics_of_two_matrices(void **state)
 		"\tGPU0\tGPU1\tNIC0\tNIC1\n"
 		"GPU0\t X \tSYS\tPHB\tSYS\nGPU1\tSYS\t X \tSYS\tPXB\n",
 	};
-	struct machine *m = machine_of(texts, 2);
+	struct machine *m = machine_of_texts(texts, 2);
 	struct topology *t = topology_new(m);
 
 	(void)state;
@@ -2211,14 +2190,6 @@ static void launched_in_a_recording(void **state)
 #define POST(login, body)                                                                          \
 	"{\"user\": {\"login\": \"" login "\"}, \"body\": \"" body "\", \"issue_url\": \"u\"}"
 
-static bool has_trouble(const struct machine *m, const char *what)
-{
-	for (size_t i = 0; i < m->trouble_n; i++)
-		if (strstr(m->troubles[i].what, what))
-			return true;
-	return false;
-}
-
 /* The author's texts are one machine's; other people have other machines. */
 static void an_issue_as_json(void **state)
 {
@@ -2260,7 +2231,7 @@ static void comments_of_an_issue(void **state)
 		"{\"title\": \"No P2P\", \"user\": {\"login\": \"ann\"}, \"body\": null}",
 		"[" POST("bob", OTHERS) ", " POST("ann", LOADED) "]",
 	};
-	struct machine *m = machine_of(pages, 2);
+	struct machine *m = machine_of_texts(pages, 2);
 
 	(void)state;
 	assert_int_equal(m->gpu_n, 0);

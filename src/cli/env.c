@@ -17,11 +17,16 @@ struct env_options {
 	bool shell, shim;
 };
 
-enum { FORMAT_JSON = 1, FORMAT_CONF, FORMAT_K8S };
+enum { FORMAT_JSON = 1 };
 static const char *const formats[] = {"json", "conf", "k8s", NULL};
+/* By --format, without it for --shell. */
+static void (*const format_as[])(const struct advice *a,
+				 struct strbuf *out) = {format_env_shell, NULL, format_env_conf,
+							format_env_k8s};
 
-enum { RANKS_MPIRUN = 1, RANKS_SRUN };
 static const char *const launchers[] = {"mpirun", "srun", NULL};
+static int (*const format_ranks[])(const struct topology *t,
+				   struct strbuf *out) = {NULL, format_env_mpirun, format_env_srun};
 
 /* clang-format off */
 #define AT(member) offsetof(struct env_options, member)
@@ -67,17 +72,11 @@ static const struct option_rule env_rules[] = {
 
 static int explain(const struct env_options *o)
 {
-	const struct variable *v = variable_find(o->explain);
+	const struct variable *v = variable_named(o->explain);
 	struct document *out;
 
-	if (!v) {
-		v = variable_near(o->explain);
-		return v ? fail(EXIT_REFUSED,
-				"--explain: onehop knows no variable '%s'; did you mean %s?",
-				o->explain, v->name)
-			 : fail(EXIT_REFUSED, "--explain: onehop knows no variable '%s'",
-				o->explain);
-	}
+	if (!v)
+		return fail(EXIT_REFUSED, "--explain: %s", err_msg());
 	out = document_new();
 	report_variable(out, v);
 	return show_document(out, &o->common, EXIT_OK);
@@ -103,29 +102,15 @@ static int print_form(const struct advice *a, const struct env_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	if (o->shell)
-		format_env_shell(a, &b);
-	else if (o->format == FORMAT_CONF)
-		format_env_conf(a, &b);
-	else
-		format_env_k8s(a, &b);
+	format_as[o->format](a, &b);
 	return print_text(&b, EXIT_OK);
-}
-
-static const char *place_of(const struct machine *m)
-{
-	return m->recorded ? m->source_name : "this machine";
 }
 
 static int print_ranks(const struct topology *t, const struct env_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
-	int r;
+	int r = format_ranks[o->rankfile](t, &b);
 
-	if (!t->gpu_n)
-		return fail(EXIT_NOT_JUDGED, "no NVIDIA GPU in %s, so there are no ranks",
-			    place_of(t->machine));
-	r = o->rankfile == RANKS_MPIRUN ? format_env_mpirun(t, &b) : format_env_srun(t, &b);
 	return r < 0 ? fail(EXIT_NOT_JUDGED, "%s", err_msg()) : print_text(&b, EXIT_OK);
 }
 
@@ -138,7 +123,7 @@ static int print_shim(const struct topology *t, const struct env_options *o)
 		return fail(
 			EXIT_NOT_JUDGED,
 			"%s has fewer than two NVIDIA GPUs, so the shim would pass on every call",
-			place_of(t->machine));
+			machine_place(t->machine));
 	if (!o->common.machine.no_store)
 		tune_find_of(t, &tuned); /* a table that cannot be read says why in it */
 	out = document_new();

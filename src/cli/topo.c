@@ -29,14 +29,12 @@ static const struct option topo_table[] = {
 	COMMON_FROM(struct topo_options),
 	COMMON_HOST(struct topo_options),
 	COMMON_PID(struct topo_options),
-	{"matrix", 'm', OPTION_FLAG, AT(matrix), NULL,
-		"print exactly what nvidia-smi topo -m prints", NULL, 0, 0, 0},
-	{"p2p", 0, OPTION_CHOICE, AT(p2p), "r|w|n|a|p",
-		"print exactly what nvidia-smi topo -p2p prints: reads, writes, NVLink, atomics, PCI",
-		p2p_letters, true, 0, 0},
-	{"svg", 0, OPTION_FILE, AT(svg), "FILE",
+	OPT_FLAG("matrix", matrix, "print exactly what nvidia-smi topo -m prints", .letter = 'm'),
+	OPT_CHOICE("p2p", p2p, "r|w|n|a|p", p2p_letters,
+		"print exactly what nvidia-smi topo -p2p prints: reads, writes, NVLink, atomics, PCI", .one_dash = true),
+	OPT_FILE("svg", svg, "FILE",
 		"draw sockets, bridges, GPUs and NICs, with each problem at its location; - "
-		"is standard output", NULL, 0, 0, 0},
+		"is standard output"),
 	COMMON_OBSERVED(struct topo_options),
 	COMMON_JSON(struct topo_options),
 	COMMON_CSV(struct topo_options),
@@ -55,7 +53,7 @@ static const struct option topo_table[] = {
 static int no_matrix(const struct topology *t)
 {
 	return fail(EXIT_NOT_JUDGED, "no NVIDIA GPU in %s, so there is no matrix",
-		    t->machine->recorded ? t->machine->source_name : "this machine");
+		    machine_place(t->machine));
 }
 
 static int print_matrix(const struct topology *t, const struct topo_options *o)

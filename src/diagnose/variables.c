@@ -8,6 +8,10 @@
  */
 #include "diagnose/variables.h"
 
+#include "base/err.h"
+
+#include <errno.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -669,6 +673,16 @@ const struct variable *variable_near(const char *name)
 		}
 	}
 	return best;
+}
+
+const struct variable *variable_named(const char *name)
+{
+	const struct variable *v = variable_find(name), *near = v ? NULL : variable_near(name);
+
+	if (!v)
+		err_set(ENOENT, "onehop knows no variable '%s'%s%s%s", name,
+			near ? "; did you mean " : "", near ? near->name : "", near ? "?" : "");
+	return v;
 }
 
 const char *variable_normal(const struct variable *v, int version)

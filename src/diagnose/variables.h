@@ -46,6 +46,8 @@ extern const struct variable variable_table[];
 extern const size_t variable_n;
 
 const struct variable *variable_find(const char *name);
+/* NULL with a sentence, which names one that may be meant. */
+const struct variable *variable_named(const char *name);
 /* NCCL's known name at an edit distance of 1 or 2, the nearest if there are several; else NULL. */
 const struct variable *variable_near(const char *name);
 /* The value that it has in this release of NCCL (0: not known) when nobody sets it; NULL: it depends. */

@@ -231,3 +231,8 @@ const char *p2p_status_code(int64_t status)
 
 	return status >= 0 && status < P2P_STATUS_N ? codes[status] : "U";
 }
+
+const char *machine_place(const struct machine *m)
+{
+	return m->recorded && m->source_name ? m->source_name : "this machine";
+}

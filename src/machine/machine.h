@@ -588,6 +588,8 @@ enum { MACHINE_MOST_GPUS = 256, MACHINE_MOST_FUNCTIONS = 16384 };
  */
 struct machine *machine_read(struct source *s, const struct machine_request *request);
 void machine_free(struct machine *m);
+/* For a sentence: the name of its recording, or "this machine". */
+const char *machine_place(const struct machine *m);
 /* The GPU with this address, "0000:41:00.0"; NULL: none has it. */
 const struct gpu *machine_gpu_at(const struct machine *m, const char *pci);
 

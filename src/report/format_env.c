@@ -93,6 +93,9 @@ static int for_each_rank(const struct topology *t, struct strbuf *out,
 {
 	const struct machine *m = t->machine;
 
+	if (!m->gpu_n)
+		return err_set(ENODATA, "no NVIDIA GPU in %s, so there are no ranks",
+			       machine_place(m));
 	for (size_t rank = 0; rank < m->gpu_n; rank++) {
 		const struct gpu *g = gpu_of_rank(m, rank);
 		const char *cpus = g ? cpus_beside(m, g) : NULL;

@@ -9,7 +9,7 @@
 /* "tests/machines/h200x4" is h200x4; the host itself has no name here, as it could identify its owner. */
 static void put_name(struct strbuf *b, const struct machine *m)
 {
-	const char *name = m->recorded && m->source_name ? m->source_name : "this machine";
+	const char *name = machine_place(m);
 	size_t n = strlen(name);
 
 	while (n > 1 && name[n - 1] == '/')

@@ -34,7 +34,7 @@ void format_env_conf(const struct advice *a,
 void format_env_k8s(const struct advice *a, struct strbuf *out); /* env: of a container */
 /*
  * A process for each GPU, bound to the CPUs next to it: lines of a rank file of Open MPI, or the option of
- * srun. -ENODATA with a sentence: the CPUs next to a GPU are unknown.
+ * srun. -ENODATA with a sentence: there is no GPU, or the CPUs next to one are unknown.
  */
 int format_env_mpirun(const struct topology *t, struct strbuf *out);
 int format_env_srun(const struct topology *t, struct strbuf *out);

@@ -18,14 +18,16 @@ struct bench_collective_options {
 };
 
 /* clang-format off */
-#define O(member) offsetof(struct bench_collective_options, member)
+#define AT(member) offsetof(struct bench_collective_options, member)
 static const struct option collective_table[] = {
-	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_own_op_words, 0, 0, 0},
-	{"against", 0, OPTION_CHOICE, O(request.against), "NAME", "nccl: measure NCCL too, a batch of each in turn, and print the ratio", rivals, 0, 0, 0},
-	{"in-place", 0, OPTION_FLAG, O(request.in_place), NULL, "input and output in the same memory", NULL, 0, 0, 0},
+	OPT_CHOICE("op", request.op, "NAME", nccl_own_op_words, "the operation (all-reduce)"),
+	OPT_CHOICE("against", request.against, "NAME", rivals,
+		"nccl: measure NCCL too, a batch of each in turn, and print the ratio"),
+	OPT_FLAG("in-place", request.in_place, "input and output in the same memory"),
 	COLLECTIVE_SIZES(struct bench_collective_options),
 	COLLECTIVE_RUN(struct bench_collective_options, "for all timed batches together (20; with --against 60)"),
-	{"simulate", 0, OPTION_FLAG, O(request.simulate), NULL, "predict the times from a model of the links instead of measuring; with --from or of this host", NULL, 0, 0, 0},
+	OPT_FLAG("simulate", request.simulate,
+		"predict the times from a model of the links instead of measuring; with --from or of this host"),
 	COMMON_FROM(struct bench_collective_options),
 	COMMON_HOST(struct bench_collective_options),
 	COMMON_OBSERVED(struct bench_collective_options),
@@ -38,7 +40,7 @@ static const struct option collective_table[] = {
 	COMMON_HELP(struct bench_collective_options),
 	OPTIONS_END,
 };
-#undef O
+#undef AT
 /* clang-format on */
 
 /* ---- a model ---- */

@@ -26,32 +26,26 @@ static const char *const formats[] = {"p2pBandwidthLatencyTest", "nvbandwidth-js
 #define AT(member) offsetof(struct bench_p2p_options, member)
 static const struct option p2p_table[] = {
 	DEVICE_OPTIONS(struct bench_p2p_options),
-	{"from", 0, OPTION_FILE, AT(request.from), "FILE",
+	OPT_FILE("from", request.from, "FILE",
 		"with --device host: simulate the links of this recorded machine, at their "
-		"expected rates", NULL, 0, 0, 0},
-	{"pairs", 0, OPTION_TEXT, AT(request.pairs), "LIST",
+		"expected rates"),
+	OPT_TEXT("pairs", request.pairs, "LIST",
 		"measure only these pairs: 0->1 is one direction, 2-3 both; patterns always "
-		"use all devices",
-		NULL, 0, 0, 0},
-	{"only", 0, OPTION_TEXT, AT(request.only), "LIST",
+		"use all devices"),
+	OPT_TEXT("only", request.only, "LIST",
 		"measure only these quantities, or groups of them: bandwidth, latency, host, "
-		"staged, patterns",
-		NULL, 0, 0, 0, WORDS_P2P_METRICS},
-	{"all", 0, OPTION_FLAG, AT(request.all), NULL,
+		"staged, patterns", .words = WORDS_P2P_METRICS),
+	OPT_FLAG("all", request.all,
 		"also measure what is skipped by default: through the host, patterns, within "
-		"a device and more",
-		NULL, 0, 0, 0},
-	{"size", 0, OPTION_TEXT, AT(request.size), "SIZE",
-		"bytes of a copy (K, M, G: binary) instead of 512M or what a quarter of memory holds",
-		NULL, 0, 0, 0},
-	{"sweep", 0, OPTION_FLAG, AT(request.sweep), NULL,
-		"use copies from 4K up to that size, by factors of 4", NULL, 0, 0, 0},
-	{"time", 0, OPTION_TEXT, AT(request.time), "SECONDS",
+		"a device and more"),
+	OPT_TEXT("size", request.size, "SIZE",
+		"bytes of a copy (K, M, G: binary) instead of 512M or what a quarter of memory holds"),
+	OPT_FLAG("sweep", request.sweep, "use copies from 4K up to that size, by factors of 4"),
+	OPT_TEXT("time", request.time, "SECONDS",
 		"repeat a round for at most this long until its medians are within 1 %; "
-		"default 0.3",
-		NULL, 0, 0, 0},
-	{"no-verify", 0, OPTION_FLAG, AT(request.no_verify), NULL,
-		"do not check the data; checking is never part of the time", NULL, 0, 0, 0},
+		"default 0.3"),
+	OPT_FLAG("no-verify", request.no_verify,
+		"do not check the data; checking is never part of the time"),
 	COMMON_FORMAT(struct bench_p2p_options, formats,
 		"print exactly what p2pBandwidthLatencyTest prints, or nvbandwidth's JSON "
 		"(nvbandwidth-json), or the figures for a spreadsheet (csv)"),
@@ -59,8 +53,8 @@ static const struct option p2p_table[] = {
 	COMMON_PAGE(struct bench_p2p_options),
 	COMMON_COLOR(struct bench_p2p_options),
 	COMMON_WIDTH(struct bench_p2p_options),
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"every figure with its interval and samples", NULL, 0, 0, 0},
+	OPT_FLAG("verbose", common.verbose,
+		"every figure with its interval and samples", .letter = 'v'),
 	COMMON_HELP(struct bench_p2p_options),
 	OPTIONS_END,
 };

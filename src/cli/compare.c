@@ -20,9 +20,8 @@ struct compare_options {
 /* clang-format off */
 #define AT(member) offsetof(struct compare_options, member)
 static const struct option compare_table[] = {
-	{"pair", 0, OPTION_TEXT, AT(pair), "I,J",
-		"show every figure of this ordered pair of GPUs, as the first file numbers them",
-		NULL, 0, 0, 0},
+	OPT_TEXT("pair", pair, "I,J",
+		"show every figure of this ordered pair of GPUs, as the first file numbers them"),
 	COMMON_VERBOSE(struct compare_options),
 	COMMON_JSON(struct compare_options),
 	COMMON_CSV(struct compare_options),

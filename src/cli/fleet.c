@@ -18,11 +18,10 @@ struct fleet_options {
 /* clang-format off */
 #define AT(member) offsetof(struct fleet_options, member)
 static const struct option fleet_table[] = {
-	{"hosts", 0, OPTION_TEXT, AT(hosts), "LIST",
-		"report those of these hosts of which there is no result: gpu-[01-64],login1",
-		NULL, 0, 0, 0},
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"print all lines, and all names of hosts", NULL, 0, 0, 0},
+	OPT_TEXT("hosts", hosts, "LIST",
+		"report those of these hosts of which there is no result: gpu-[01-64],login1"),
+	OPT_FLAG("verbose", common.verbose,
+		"print all lines, and all names of hosts", .letter = 'v'),
 	COMMON_JSON(struct fleet_options),
 	COMMON_CSV(struct fleet_options),
 	COMMON_PAGE(struct fleet_options),

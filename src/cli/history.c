@@ -15,6 +15,7 @@ struct history_options {
 };
 
 /* clang-format off */
+#define AT(member) offsetof(struct history_options, member)
 static const struct option history_table[] = {
 	COMMON_ROOT(struct history_options),
 	COMMON_JSON(struct history_options),
@@ -22,8 +23,7 @@ static const struct option history_table[] = {
 	COMMON_PAGE(struct history_options),
 	COMMON_COLOR(struct history_options),
 	COMMON_WIDTH(struct history_options),
-	{"verbose", 'v', OPTION_FLAG, offsetof(struct history_options, common.verbose), NULL,
-		"with N: show whole files", NULL, 0, 0, 0},
+	OPT_FLAG("verbose", common.verbose, "with N: show whole files", .letter = 'v'),
 	COMMON_HELP(struct history_options),
 	OPTIONS_END,
 };

@@ -23,16 +23,15 @@ struct record_options {
 /* clang-format off */
 #define AT(member) offsetof(struct record_options, member)
 static const struct option record_table[] = {
-	{"note", 0, OPTION_TEXT, AT(note), "TEXT",
-		"describe the machine and why it was recorded; shown by check -v", NULL, 0, 0, 0},
-	{"keep-identifiers", 0, OPTION_FLAG, AT(keep_identifiers), NULL,
+	OPT_TEXT("note", note, "TEXT",
+		"describe the machine and why it was recorded; shown by check -v"),
+	OPT_FLAG("keep-identifiers", keep_identifiers,
 		"do not replace serial numbers, UUIDs, GUIDs, MAC and IP addresses, host "
-		"names",
-		NULL, 0, 0, 0},
+		"names"),
 	COMMON_PID(struct record_options),
-	{"from", 0, OPTION_LIST, AT(common.machine.from), "FILE",
+	OPT_LIST("from", common.machine.from, "FILE",
 		"copy this recording or these texts instead of reading the host; - is standard "
-		"input; repeatable", NULL, 0, 0, 0},
+		"input; repeatable"),
 	COMMON_HOST(struct record_options),
 	COMMON_COLOR(struct record_options),
 	COMMON_WIDTH(struct record_options),

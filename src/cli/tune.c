@@ -15,11 +15,10 @@ struct tune_options {
 #define AT(member) offsetof(struct tune_options, member)
 static const struct option tune_table[] = {
 	DEVICE_OPTIONS(struct tune_options),
-	{"budget", 0, OPTION_NUMBER, AT(request.budget_s), "SECONDS",
-		"for the whole run (8); larger sizes are left out when it is used up", NULL, 0, 0, 0},
-	{"deadline", 0, OPTION_NUMBER, AT(request.deadline_s), "SECONDS",
-		"kill a step that takes longer (60)", NULL, 0, 0, 0},
-	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL, "all measured times", NULL, 0, 0, 0},
+	OPT_NUMBER("budget", request.budget_s, "SECONDS",
+		"for the whole run (8); larger sizes are left out when it is used up"),
+	OPT_NUMBER("deadline", request.deadline_s, "SECONDS", "kill a step that takes longer (60)"),
+	OPT_FLAG("verbose", common.verbose, "all measured times", .letter = 'v'),
 	COMMON_JSON(struct tune_options),
 	COMMON_COLOR(struct tune_options),
 	COMMON_WIDTH(struct tune_options),

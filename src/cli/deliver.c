@@ -74,7 +74,6 @@ static int carry_out(struct delivery_run *x)
 		r = refuse(x);
 	if (r)
 		return r;
-	x->s.build_log = x->d.build_log;
 	o = change_session_apply(&x->s.session, x->d.plan);
 	if (x->common->json)
 		return finish_outcome_json(&o, report_deliver_json(&x->d, &o));

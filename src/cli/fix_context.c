@@ -2,72 +2,31 @@
 #include "cli/fix_context.h"
 
 #include "base/err.h"
-#include "base/markup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/ask.h"
 #include "report/report_unlock_delivery.h"
-#include "unlock/build.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
-
-#define BUILD_LOG_LINES 20
-
-/* DKMS itself only prints that there is a log. */
-static void print_build_log(const struct fix_context *s, const struct step *step)
-{
-	AUTO_STRBUF struct strbuf lines = {0};
-
-	if (!s->build_log || step->kind != STEP_TOOL || !step->argv ||
-	    strcmp(step->argv[0], "dkms") != 0 || strcmp(step->argv[1], "build") != 0)
-		return;
-	build_last_lines(s->session.host.root_fd, s->build_log, BUILD_LOG_LINES, &lines);
-	if (!lines.len)
-		return;
-	printf("The last lines of /%s:\n", s->build_log);
-	for (char *rest = lines.text, *line; (line = strsep(&rest, "\n"));) {
-		text_clean(line);
-		if (*line)
-			printf("  %s\n", line);
-	}
-}
-
-/* The plan has shown what was foreseen. */
-static bool is_as_foreseen(const struct step *s)
-{
-	return s->foreseen.data &&
-	       s->foreseen.size ==
-		       s->new.size &&memcmp(s->foreseen.data, s->new.data, s->new.size) == 0;
-}
-
-static void print_generated(const struct fix_context *s, const struct step *step)
-{
-	struct document *d;
-
-	if (step->kind != STEP_GENERATED || !step->new.data || is_as_foreseen(step))
-		return;
-	d = document_new();
-	report_generated(d, step, s->common->verbose);
-	show_document(d, s->common, EXIT_OK);
-}
 
 /* Errors of standard output are ignored: they must not stop a change half-way. */
 static void hear(void *context, const struct fix_news *n)
 {
 	struct fix_context *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
+	struct document *d;
 
 	if (s->common->json)
 		return;
 	report_fix_news(&s->lines, n, &b);
 	fputs(strbuf_str(&b), stdout);
 	fflush(stdout);
-	if (n->plan && n->event == FIX_STEP_FAILED)
-		print_build_log(s, &n->plan->steps[n->index]);
-	if (n->plan && n->event == FIX_STEP_DONE)
-		print_generated(s, &n->plan->steps[n->index]);
+	if (n->plan && n->event == FIX_STEP_DONE) {
+		d = document_new();
+		report_generated(d, &n->plan->steps[n->index], s->common->verbose);
+		show_document(d, s->common, EXIT_OK);
+	}
 }
 
 int fix_context_open(const struct common_options *common, const char *root, struct fix_context *ret)

@@ -15,8 +15,6 @@ struct fix_context {
 	const struct common_options *common;
 	struct change_session session;
 	struct fix_lines lines;
-	/* Log of "dkms build", below the root; its last lines are printed if that fails. NULL: none. */
-	const char *build_log;
 };
 
 /* `root` NULL or "/": the running system. 0, or a code after a message. Kept by pointer. */

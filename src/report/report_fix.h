@@ -80,7 +80,7 @@ bool report_trial_is_open(const struct plan_report *r);
 
 /* The lines that would be lost, file by file, and where to keep them; nothing if there are none. */
 void report_dropped(struct document *out, const struct plan *p, bool undoing);
-/* The difference that a program made to a file, once it is known. */
+/* The difference that a program made to a file, once it is known; nothing if the plan has shown it. */
 void report_generated(struct document *out, const struct step *s, bool verbose);
 
 /* The last lines of `fix --apply` and `undo`, after the progress lines. */

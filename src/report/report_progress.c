@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that say what a fix or an undo does while it does it. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/markup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "report/report_fix.h"
+
+#include <string.h>
 
 static bool is_undo(enum fix_event event)
 {
@@ -114,6 +118,19 @@ static void flush_piece(struct strbuf *piece, struct strbuf *out, const char *af
 	strbuf_done(piece);
 }
 
+static void add_log(const struct fix_news *n, struct strbuf *out)
+{
+	AUTO_FREE char *text = xstrdup(n->log ? n->log : "");
+
+	if (*text)
+		strbuf_printf(out, "The last lines of /%s:\n", n->log_path);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		text_clean(line);
+		if (*line)
+			strbuf_printf(out, "  %s\n", line);
+	}
+}
+
 void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbuf *out)
 {
 	AUTO_STRBUF struct strbuf piece = {0};
@@ -138,4 +155,5 @@ void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbu
 	}
 	if (n->plan)
 		l->started = start;
+	add_log(n, out);
 }

@@ -292,8 +292,17 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 	add_content(out, s, verbose);
 }
 
+static bool is_as_foreseen(const struct step *s)
+{
+	return s->foreseen.data &&
+	       s->foreseen.size ==
+		       s->new.size &&memcmp(s->foreseen.data, s->new.data, s->new.size) == 0;
+}
+
 void report_generated(struct document *out, const struct step *s, bool verbose)
 {
+	if (s->kind != STEP_GENERATED || !s->new.data || is_as_foreseen(s))
+		return;
 	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "What changed in /%s:", s->target);
 	add_content(out, s, verbose);
 }

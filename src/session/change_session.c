@@ -5,6 +5,8 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
+#include "unlock/build.h"
 #include "unlock/download.h"
 
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BUILD_LOG_LINES 20
 /* Longer than most steps of another onehop that holds the lock. */
 #define LOCK_WAIT_S 10
 
@@ -158,10 +161,17 @@ static void on_event(void *context, enum fix_event event, const struct journal_e
 {
 	struct change_session *s = context;
 	struct fix_news news = {.event = event, .entry = e, .text = text};
+	AUTO_STRBUF struct strbuf log = {0};
 
 	find_plan(s, step, &news);
 	if (news.plan)
 		remember(s, &news);
+	/* DKMS itself only prints that there is a log. */
+	if (news.plan && event == FIX_STEP_FAILED && s->build_log && delivery_is_build(step)) {
+		build_last_lines(s->host.root_fd, s->build_log, BUILD_LOG_LINES, &log);
+		news.log_path = s->build_log;
+		news.log = log.text;
+	}
 	s->ear.hear(s->ear.context, &news);
 }
 

@@ -49,6 +49,8 @@ struct fix_news {
 	const struct plan *plan;           /* that the step is of; NULL: of none, as FIX_RECOVER */
 	size_t index;                      /* of the step in it */
 	const char *text;                  /* why it failed or was skipped; NULL */
+	/* Of a build that failed: where its log is, below the root, and the last lines of it; NULL. */
+	const char *log_path, *log;
 };
 
 struct fix_ear {
@@ -67,6 +69,7 @@ struct change_session {
 	struct arena *arena;
 	struct fix_ear ear;
 	const struct plan *plan; /* the one being applied; NULL: undoing */
+	const char *build_log;   /* of its "dkms build", below the root; NULL: it has none */
 	struct step_event *events;
 	size_t event_n;
 };

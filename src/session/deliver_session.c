@@ -191,7 +191,7 @@ static enum ending make_plan(struct deliver_session *d)
 
 		return refused("%s; nothing was changed", why);
 	}
-	d->build_log = delivery_build_log(&request);
+	d->fix->build_log = delivery_build_log(&request);
 	return ENDED_WELL;
 }
 
@@ -394,6 +394,7 @@ enum ending deliver_session_undo_earlier(struct deliver_session *d)
 	source_free(d->source);
 	d->machine = NULL;
 	d->source = NULL;
+	d->fix->build_log = NULL;
 	end = read_machine(d);
 	if (end == ENDED_WELL)
 		end = look(d);

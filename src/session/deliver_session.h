@@ -39,9 +39,8 @@ struct deliver_session {
 	char *core;                /* once it is built */
 	size_t core_size;
 	struct plan *plan; /* NULL while the delivery is blocked after an earlier edit was undone */
-	const char *build_log; /* of "dkms build", below the root; NULL: none */
-	unsigned waited;       /* seconds for the server's answer */
-	double shown_s;        /* build time of the current part when progress was last shown */
+	unsigned waited;   /* seconds for the server's answer */
+	double shown_s;    /* build time of the current part when progress was last shown */
 };
 
 /* Reads, judges and plans. deliver_session_done whatever the answer; nothing was changed. */

@@ -27,17 +27,24 @@ static bool is_command(const struct step *s, const char *const words[2])
 	       strcmp(s->argv[1], words[1]) == 0;
 }
 
+bool delivery_is_build(const struct step *s)
+{
+	static const char *const build[] = {"dkms", "build"};
+
+	return is_command(s, build);
+}
+
 /* "dkms build ID -k KERNEL", and of the first "onehop unlock --probe FILE", nvidia's, what is behind KERNEL in it. */
 static bool read_plan(const struct plan *p, struct arena *a, struct was_built *ret)
 {
-	static const char *const build[] = {"dkms", "build"}, *const probe[] = {"onehop", "unlock"};
+	static const char *const probe[] = {"onehop", "unlock"};
 
 	for (size_t i = 0; i < p->step_n; i++) {
 		const struct step *s = &p->steps[i];
 
 		if (s->kind == STEP_FILE && text_ends_with(s->target, "/patches/" DELIVERY_PATCH))
 			ret->patch = s->target;
-		if (is_command(s, build) && s->argv[2] && s->argv[3] && s->argv[4]) {
+		if (delivery_is_build(s) && s->argv[2] && s->argv[3] && s->argv[4]) {
 			ret->id = s->argv[2];
 			ret->kernel = s->argv[4];
 		}
@@ -54,10 +61,8 @@ static bool read_plan(const struct plan *p, struct arena *a, struct was_built *r
 
 bool delivery_brought(const struct plan *p)
 {
-	static const char *const build[] = {"dkms", "build"};
-
 	for (size_t i = 0; i < p->step_n; i++)
-		if (is_command(&p->steps[i], build))
+		if (delivery_is_build(&p->steps[i]))
 			return true;
 	return false;
 }

@@ -19,7 +19,9 @@ struct left_build {
 size_t delivery_left(struct fix_host *h, const struct plan *undone, struct arena *a,
 		     struct left_build **ret);
 
-/* Whether it brought modules in: it has a `dkms build`. */
+/* `dkms build`. */
+bool delivery_is_build(const struct step *s);
+/* Whether it brought modules in: it has one of these. */
 bool delivery_brought(const struct plan *p);
 
 /*

@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/ask.h"
-#include "diagnose/diagnose.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -25,14 +24,8 @@ struct job {
 
 static struct plan_report report_of(const struct job *p)
 {
-	struct plan_report r = plan_report_of(p->plan.planned.plan, p->plan.machine,
-					      p->fix ? &p->fix->session : NULL);
+	struct plan_report r = plan_report_of_session(&p->plan, p->fix ? &p->fix->session : NULL);
 
-	r.changes = &p->plan.planned.changes;
-	r.judged = diagnosis_judged_any(p->plan.diagnosis);
-	r.diagnosis = p->plan.diagnosis;
-	r.rules = p->o->request.rules;
-	r.rule_n = p->o->request.rule_n;
 	r.verbose = p->o->common.verbose;
 	return r;
 }
@@ -89,8 +82,9 @@ static int nothing_to_apply(const struct job *p)
 		unseen.text);
 }
 
-static int refuse(const struct job *p, const char *sentence)
+static int refuse(const struct job *p)
 {
+	AUTO_FREE char *sentence = xstrdup(err_msg());
 	const struct fix_outcome o = {.error = -EPERM,
 				      .sentence = sentence,
 				      .root = p->fix->session.root};
@@ -100,31 +94,14 @@ static int refuse(const struct job *p, const char *sentence)
 	return fail(EXIT_REFUSED, "%s", o.sentence);
 }
 
-static int refuse_to_drop(const struct job *p)
-{
-	return refuse(
-		p,
-		"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)");
-}
-
-/* A step that is known to fail would only be undone; a trial would end without what it was for. 0: continue. */
-static int refuse_to_fail(const struct job *p)
-{
-	const struct step *s = plan_failing_step(p->plan.planned.plan);
-	AUTO_FREE char *sentence = NULL;
-
-	if (!s)
-		return 0;
-	sentence = xprintf("%s; nothing was changed", s->fails);
-	return refuse(p, sentence);
-}
-
 /* 0: continue. */
-static int ask_to_lose_lines(const struct job *p)
+static int check(const struct job *p)
 {
-	if (p->o->yes || !plan_drops_lines(p->plan.planned.plan))
-		return 0;
-	return p->o->common.json || !can_ask() ? refuse_to_drop(p) : ask("Continue and lose them?");
+	const bool asks = !p->o->yes && !p->o->common.json && can_ask();
+
+	if (plan_session_check(&p->plan, p->o->yes || asks) < 0)
+		return refuse(p);
+	return asks && plan_drops_lines(p->plan.planned.plan) ? ask("Continue and lose them?") : 0;
 }
 
 /* Before anything is done. If it cannot be printed, nothing is changed. */
@@ -153,9 +130,7 @@ static int apply(struct job *p)
 			    first->what);
 	r = show_first(p);
 	if (r == 0)
-		r = refuse_to_fail(p);
-	if (r == 0)
-		r = ask_to_lose_lines(p);
+		r = check(p);
 	if (r)
 		return r;
 	change_session_hold_signals();

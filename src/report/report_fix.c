@@ -705,6 +705,19 @@ struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
 	return r;
 }
 
+struct plan_report plan_report_of_session(const struct plan_session *p,
+					  const struct change_session *s)
+{
+	struct plan_report r = plan_report_of(p->planned.plan, p->machine, s);
+
+	r.changes = &p->planned.changes;
+	r.judged = diagnosis_judged_any(p->diagnosis);
+	r.diagnosis = p->diagnosis;
+	r.rules = p->o->rules;
+	r.rule_n = p->o->rule_n;
+	return r;
+}
+
 bool report_trial_is_open(const struct plan_report *r)
 {
 	for (size_t i = 0; i < r->journal_n; i++)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "report/document.h"
-#include "session/change_session.h"
+#include "session/plan_session.h"
 
 #include <jansson.h>
 
@@ -36,6 +36,9 @@ struct plan_report {
 /* With what a session knows that could carry it out; NULL: none could. It counts as judged. */
 struct plan_report plan_report_of(const struct plan *p, const struct machine *m,
 				  const struct change_session *s);
+/* The same of a run of fix, with what was judged and what is offered. */
+struct plan_report plan_report_of_session(const struct plan_session *p,
+					  const struct change_session *s);
 void report_plan(struct document *out, const struct plan_report *r);
 
 /* What a plan does about what a rule found. */

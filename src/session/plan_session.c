@@ -85,6 +85,19 @@ enum verdict plan_session_verdict(const struct plan_session *s, bool unseen)
 	return diagnosis_judged_any(s->diagnosis) ? VERDICT_OK : VERDICT_UNKNOWN;
 }
 
+int plan_session_check(const struct plan_session *s, bool may_lose)
+{
+	const struct step *failing = plan_failing_step(s->planned.plan);
+
+	if (failing)
+		return err_set(EPERM, "%s; nothing was changed", failing->fails);
+	if (may_lose || !plan_drops_lines(s->planned.plan))
+		return 0;
+	return err_set(
+		EPERM,
+		"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)");
+}
+
 void plan_session_done(struct plan_session *s)
 {
 	if (s->planned.plan)

@@ -35,4 +35,9 @@ enum ending plan_session_begin(struct plan_session *s, const struct plan_choice 
 			       bool applies);
 /* BAD: there is something to do. `unseen`: rules that were named could not be judged. */
 enum verdict plan_session_verdict(const struct plan_session *s, bool unseen);
+/*
+ * Before it is applied. 0 or -EPERM with a sentence: a step is known to fail, so that all would only be undone, and a trial
+ * would end without what it was for; or lines would be lost, and may not be.
+ */
+int plan_session_check(const struct plan_session *s, bool may_lose);
 void plan_session_done(struct plan_session *s);

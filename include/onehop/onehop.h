@@ -92,7 +92,8 @@ int onehop_open_all(int n, const int *devices, const struct onehop_options *opti
  * Opens one rank. The others are other processes of this host and user. All pass the same key (1 to 63
  * bytes, used by this run alone), n and options. Waits at most options->limit_ms for the others.
  * device: CUDA's number in this process.
- * -ETIMEDOUT: a rank did not come. -EINVAL or -EPROTO: they disagree.
+ * -ETIMEDOUT: a rank did not come. -EINVAL or -EPROTO: they disagree. -EEXIST: two processes claim to be one rank; the
+ * second of them gets this at once, the others only if a rank is missing at the limit.
  */
 int onehop_open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret);

@@ -295,11 +295,9 @@ static int status_of(int r)
 {
 	static const struct {
 		int error, status;
-	} rows[] = {{-EINVAL, NCCL_INVALID_ARGUMENT},
-		    {-ENOMEM, NCCL_SYSTEM_ERROR},
-		    {-EPROTO, NCCL_INVALID_USAGE},
-		    {-EIO, NCCL_CUDA_ERROR},
-		    {-ETIMEDOUT, NCCL_REMOTE_ERROR}};
+	} rows[] = {{-EINVAL, NCCL_INVALID_ARGUMENT}, {-ENOMEM, NCCL_SYSTEM_ERROR},
+		    {-EPROTO, NCCL_INVALID_USAGE},    {-EEXIST, NCCL_INVALID_USAGE},
+		    {-EIO, NCCL_CUDA_ERROR},          {-ETIMEDOUT, NCCL_REMOTE_ERROR}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (rows[i].error == r)

@@ -31,8 +31,8 @@ struct rendezvous;
 
 /*
  * Waits until all n are there. Errors of all calls: -ETIMEDOUT (names a rank that is missing),
- * -EADDRINUSE, -EACCES (another user's process), -EEXIST (the rank is there twice), -ECONNRESET (a
- * process went away), -EPROTO (they disagree on n or a size), -EINVAL.
+ * -EADDRINUSE, -EACCES (another user's process), -EEXIST (a rank is there twice: the second
+ * one knows at once, the others only if a rank is missing in the end), -ECONNRESET (a process went away), -EPROTO (they disagree on n or a size), -EINVAL.
  */
 int rendezvous_join(const struct rendezvous_request *r, struct rendezvous **ret);
 void rendezvous_leave(struct rendezvous *r);

@@ -10,8 +10,12 @@
 
 /* Why rank 0 gave up: it tells those that had come. */
 struct farewell {
-	int32_t result; /* -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of n */
-	uint32_t rank, n;
+	/*
+	 * -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of `other`; -EEXIST: it did not come, and
+	 * two processes claimed to be rank `other`.
+	 */
+	int32_t result;
+	uint32_t rank, other;
 };
 
 struct rendezvous {

@@ -98,11 +98,16 @@ static int say_totals(const struct rendezvous *r, uint32_t first, uint32_t rank,
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f)
 {
 	if (f->result == -EPROTO)
-		return say_totals(r, (uint32_t)r->n, f->rank, f->n);
+		return say_totals(r, (uint32_t)r->n, f->rank, f->other);
+	if (f->result == -EEXIST)
+		return err_set(EEXIST,
+			       "rank %u of %d did not join at '%s', but two processes claim to be "
+			       "rank %u",
+			       f->rank, r->n, r->key, f->other);
 	return err_set(ETIMEDOUT, "rank %u of %d did not join at '%s'", f->rank, r->n, r->key);
 }
 
-/* ---- rank 0 ---- */
+/* ---- who rank 0 takes in ---- */
 
 static struct hello own_hello(const struct rendezvous *r)
 {
@@ -112,8 +117,62 @@ static struct hello own_hello(const struct rendezvous *r)
 	return h;
 }
 
-/* The place may be taken for a moment by the run before. */
-static int listen_at(const struct socket_place *p, uint64_t deadline, int *ret)
+/* Why rank 0 did not take us in. */
+static int refused(const struct rendezvous *r, const struct hello *h)
+{
+	if (h->result == -EEXIST)
+		return err_set(EEXIST, "two processes claim to be rank %d at '%s'", r->rank,
+			       r->key);
+	return say_totals(r, h->n, (uint32_t)r->rank, (uint32_t)r->n);
+}
+
+/* -EAGAIN: rank 0 is not there yet, or what is there is not rank 0. */
+static int greet(const struct rendezvous *r, int fd, uint64_t deadline)
+{
+	struct hello h = own_hello(r);
+	int err = r->one_host ? check_user(fd) : 0;
+
+	if (err < 0)
+		return err;
+	if (send_all(fd, &h, sizeof(h), deadline) < 0 ||
+	    receive_all(fd, &h, sizeof(h), deadline) < 0 || h.magic != HELLO_MAGIC ||
+	    memcmp(h.key, r->key, sizeof(h.key)) != 0)
+		return -EAGAIN;
+	return h.result < 0 ? refused(r, &h) : 0;
+}
+
+/* *ret: where rank 0 has taken us in. */
+static int try_place(const struct rendezvous *r, const struct socket_place *p, uint64_t deadline,
+		     int *ret)
+{
+	uint64_t soon = deadline_in(CONNECT_US);
+	int fd = socket_new(p), err;
+
+	if (fd < 0)
+		return fd == -EAFNOSUPPORT ? -EAGAIN : fd;
+	soon = soon < deadline ? soon : deadline;
+	err = socket_connect(fd, p, soon) < 0 ? -EAGAIN : greet(r, fd, soon);
+	if (err == 0)
+		*ret = fd;
+	else
+		close(fd);
+	return err;
+}
+
+/* ---- rank 0 ---- */
+
+/* The place is taken: for a moment by the run before (-EAGAIN), or by another rank 0. */
+static int ask_who_listens(const struct rendezvous *r, const struct socket_place *p,
+			   uint64_t deadline)
+{
+	int fd = -1, err = try_place(r, p, deadline, &fd);
+
+	close_fd(&fd);
+	return err == 0 ? -EAGAIN : err;
+}
+
+static int listen_at(const struct rendezvous *r, const struct socket_place *p, uint64_t deadline,
+		     int *ret)
 {
 	int fd, err;
 
@@ -128,6 +187,9 @@ static int listen_at(const struct socket_place *p, uint64_t deadline, int *ret)
 		close(fd);
 		if (err != EADDRINUSE || clock_us() >= deadline)
 			return err_sys(err, "rank 0 cannot listen");
+		err = ask_who_listens(r, p, deadline);
+		if (err != -EAGAIN)
+			return err;
 		pause_before_retry();
 	}
 	*ret = fd;
@@ -145,7 +207,7 @@ struct door {
 	int listener;
 	int missing;
 	size_t oldest;           /* where the next connection goes when all places are taken */
-	struct farewell refused; /* the last that came and expects another total; result 0: none */
+	struct farewell refused; /* the last that came in vain; result 0: none */
 	struct pending pending[PENDING_MAX];
 };
 
@@ -178,9 +240,17 @@ static int take_connection(struct door *d)
 
 static int judge(const struct rendezvous *r, const struct hello *h)
 {
-	if (h->n != (uint32_t)r->n || h->rank == 0 || h->rank >= h->n)
+	if (h->rank == 0)
+		return -EEXIST;
+	if (h->n != (uint32_t)r->n || h->rank >= h->n)
 		return -EPROTO;
 	return r->sockets[h->rank] >= 0 ? -EEXIST : 0;
+}
+
+/* Which rank is missing is known only at the end. */
+static struct farewell farewell_of(int result, const struct hello *h)
+{
+	return (struct farewell){result, h->rank, result == -EEXIST ? h->rank : h->n};
 }
 
 /* A whole hello: strangers get no answer, others learn whether they are in. */
@@ -191,8 +261,8 @@ static void judge_pending(struct door *d, struct pending *p)
 	if (p->hello.magic == HELLO_MAGIC &&
 	    memcmp(p->hello.key, d->r->key, sizeof(d->r->key)) == 0) {
 		answer.result = judge(d->r, &p->hello);
-		if (p->hello.n != (uint32_t)d->r->n)
-			d->refused = (struct farewell){-EPROTO, p->hello.rank, p->hello.n};
+		if (answer.result < 0)
+			d->refused = farewell_of(answer.result, &p->hello);
 		if (send_all(p->fd, &answer, sizeof(answer), 0) == 0 && answer.result == 0) {
 			d->r->sockets[p->hello.rank] = p->fd;
 			p->fd = -1;
@@ -230,10 +300,13 @@ static int missing_rank(const struct rendezvous *r)
 /* Whoever is missing, or would have been the one who was refused. */
 static int give_up(struct door *d)
 {
-	d->r->farewell = d->refused.result
-				 ? d->refused
-				 : (struct farewell){.result = -ETIMEDOUT,
-						     .rank = (uint32_t)missing_rank(d->r)};
+	struct farewell f = d->refused;
+
+	if (!f.result)
+		f.result = -ETIMEDOUT;
+	if (f.result != -EPROTO)
+		f.rank = (uint32_t)missing_rank(d->r);
+	d->r->farewell = f;
 	return rendezvous_say(d->r, &d->r->farewell);
 }
 
@@ -261,7 +334,7 @@ static int open_door(struct door *d, uint64_t deadline)
 static int join_as_first(struct rendezvous *r, const struct socket_place *p, uint64_t deadline)
 {
 	struct door d = {.r = r, .missing = r->n - 1};
-	int err = listen_at(p, deadline, &d.listener);
+	int err = listen_at(r, p, deadline, &d.listener);
 
 	if (err < 0)
 		return err;
@@ -276,52 +349,12 @@ static int join_as_first(struct rendezvous *r, const struct socket_place *p, uin
 
 /* ---- the others ---- */
 
-/* Why rank 0 did not take us in. */
-static int refused(const struct rendezvous *r, const struct hello *h)
-{
-	if (h->result == -EEXIST)
-		return err_set(EEXIST, "two processes claim to be rank %d at '%s'", r->rank,
-			       r->key);
-	return say_totals(r, h->n, (uint32_t)r->rank, (uint32_t)r->n);
-}
-
-/* -EAGAIN: rank 0 is not there yet, or what is there is not rank 0. */
-static int greet(const struct rendezvous *r, int fd, uint64_t deadline)
-{
-	struct hello h = own_hello(r);
-	int err = r->one_host ? check_user(fd) : 0;
-
-	if (err < 0)
-		return err;
-	if (send_all(fd, &h, sizeof(h), deadline) < 0 ||
-	    receive_all(fd, &h, sizeof(h), deadline) < 0 || h.magic != HELLO_MAGIC ||
-	    memcmp(h.key, r->key, sizeof(h.key)) != 0)
-		return -EAGAIN;
-	return h.result < 0 ? refused(r, &h) : 0;
-}
-
-static int try_place(struct rendezvous *r, const struct socket_place *p, uint64_t deadline)
-{
-	uint64_t soon = deadline_in(CONNECT_US);
-	int fd = socket_new(p), err;
-
-	if (fd < 0)
-		return fd == -EAFNOSUPPORT ? -EAGAIN : fd;
-	soon = soon < deadline ? soon : deadline;
-	err = socket_connect(fd, p, soon) < 0 ? -EAGAIN : greet(r, fd, soon);
-	if (err == 0)
-		r->sockets[0] = fd;
-	else
-		close(fd);
-	return err;
-}
-
 static int join_as_other(struct rendezvous *r, const struct socket_places *p, uint64_t deadline)
 {
 	int err;
 
 	for (size_t i = 0;; i = i + 1 < p->n ? i + 1 : 0) {
-		err = try_place(r, &p->at[i], deadline);
+		err = try_place(r, &p->at[i], deadline, &r->sockets[0]);
 		if (err != -EAGAIN)
 			return err;
 		if (clock_us() >= deadline)

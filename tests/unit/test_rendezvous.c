@@ -322,11 +322,11 @@ static void *first_who_gives_up(void *context)
 	return (void *)(intptr_t)rendezvous_join(context, &r);
 }
 
-/* Rank 1 comes, rank 2 does not, or expects other_n ranks: rank 1 is told that by rank 0, which is not to blame. */
-static void one_who_came(int other_n, int want, const char *sentence)
+/* Rank 1 comes, rank 2 does not. Another one may have come in vain: rank 1 is told that by rank 0, which is not to blame. */
+static void one_who_came(int other, int other_n, int want, const char *sentence)
 {
 	struct rendezvous_request q = {.key = key_of("came"), .n = 3, .limit_us = ENOUGH_US};
-	struct rendezvous_request one = q, two = q;
+	struct rendezvous_request one = q, vain = q;
 	struct rendezvous *r = NULL, *none = NULL;
 	char mine = 1, all[3];
 	pthread_t thread;
@@ -334,12 +334,13 @@ static void one_who_came(int other_n, int want, const char *sentence)
 
 	one.rank = 1;
 	one.limit_us = LONG_US;
-	two.rank = 2;
-	two.n = other_n;
+	vain.rank = other;
+	vain.n = other_n;
+	vain.limit_us = LONG_US;
 	assert_int_equal(pthread_create(&thread, NULL, first_who_gives_up, &q), 0);
 	assert_int_equal(rendezvous_join(&one, &r), 0);
 	if (other_n)
-		assert_int_equal(rendezvous_join(&two, &none), -EPROTO);
+		assert_int_equal(rendezvous_join(&vain, &none), want);
 	assert_int_equal(rendezvous_gather(r, &mine, 1, all), want);
 	assert_non_null(strstr(err_msg(), sentence));
 	rendezvous_leave(r);
@@ -350,8 +351,8 @@ static void one_who_came(int other_n, int want, const char *sentence)
 static void test_one_who_came(void **state)
 {
 	(void)state;
-	one_who_came(0, -ETIMEDOUT, "rank 2 of 3 did not join at");
-	one_who_came(4, -EPROTO, "rank 0 expects a total of 3 ranks, but rank 2 a total of 4");
+	one_who_came(0, 0, -ETIMEDOUT, "rank 2 of 3 did not join at");
+	one_who_came(2, 4, -EPROTO, "rank 0 expects a total of 3 ranks, but rank 2 a total of 4");
 }
 
 static void *first_of_two(void *context)
@@ -370,7 +371,10 @@ static void *first_of_two(void *context)
 /* Rank 0 in a thread; `wrong` is refused with `want`, then the right one comes and goes. */
 static void refuse(const struct rendezvous_request *wrong, int want, const char *sentence)
 {
-	struct rendezvous_request q = {.key = wrong->key, .n = 3, .limit_us = LONG_US};
+	struct rendezvous_request q = {.key = wrong->key,
+				       .address = wrong->address,
+				       .n = 3,
+				       .limit_us = LONG_US};
 	struct rendezvous *one = NULL, *two = NULL, *bad = NULL;
 	pthread_t thread;
 	void *end;
@@ -403,6 +407,26 @@ static void test_refused(void **state)
 					    .n = 2,
 					    .limit_us = LONG_US},
 	       -EPROTO, "rank 0 expects a total of 3 ranks, but rank 1 a total of 2");
+	refuse(&(struct rendezvous_request){.key = key_of("refused"), .n = 3, .limit_us = LONG_US},
+	       -EEXIST, "claim to be rank 0");
+	refuse(&(struct rendezvous_request){.key = key_of("refused"), .n = 4, .limit_us = LONG_US},
+	       -EEXIST, "claim to be rank 0");
+}
+
+/* Of two processes that are rank 0 the later one knows at once; the first one and who has come to it, when they give up. */
+static void test_two_first(void **state)
+{
+	char address[64];
+
+	(void)state;
+	one_who_came(0, 3, -EEXIST, "rank 2 of 3 did not join at");
+	assert_non_null(strstr(err_msg(), "but two processes claim to be rank 0"));
+	assert_true(free_port("127.0.0.1", address, sizeof(address)));
+	refuse(&(struct rendezvous_request){.key = key_of("refused"),
+					    .address = address,
+					    .n = 3,
+					    .limit_us = LONG_US},
+	       -EEXIST, "claim to be rank 0");
 }
 
 static int gather_size(const struct rank_plan *p, size_t size, int want)
@@ -550,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_one_who_came),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_two_first),
 		cmocka_unit_test(test_sizes_differ),
 		cmocka_unit_test(test_wrong_requests),
 		cmocka_unit_test(test_silence),

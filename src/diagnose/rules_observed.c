@@ -7,6 +7,7 @@
 #include "diagnose/run_failure.h"
 #include "machine/observed.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define LINES_SHOWN    4
@@ -408,6 +409,85 @@ static enum verdict probe_slow(struct rule_run *run)
 	report_no_rate(run);
 	v = judge_measured(run);
 	return rule_verdict(run, v == VERDICT_OK ? of_every_pair(run) : v);
+}
+
+/* ---- rates of NICs ---- */
+
+#define SLOW_NIC 0.6 /* of the port's rate; 0.9 and more is usual */
+
+static bool is_nic_rate(const struct observed *o)
+{
+	return o->kind == OBSERVED_MESSAGE &&
+	       (o->message == MESSAGE_NIC_RATE_GPU || o->message == MESSAGE_NIC_RATE_HOST);
+}
+
+/* GB/s of the NIC's fastest port; 0: unknown. */
+static double port_gbps(const struct rule_run *run, const char *nic)
+{
+	int64_t mbps = 0;
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; strcmp(d->name, nic) == 0 && i < d->port_n; i++)
+			if (fact_or(d->ports[i].rate_mbps, 0) > mbps)
+				mbps = d->ports[i].rate_mbps.value;
+	return (double)mbps / 8e3;
+}
+
+/* The fastest that was seen of the NIC with host memory; NULL: none. */
+static const struct observed *host_rate(const struct rule_run *run, const char *nic)
+{
+	const struct observed *best = NULL;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_RATE_HOST &&
+	    strcmp(o->text, nic) == 0 && (!best || o->value > best->value))
+		best = o;
+	return best;
+}
+
+static void report_slow_nic(struct rule_run *run, const struct observed *o, const char *than,
+			    double gbps)
+{
+	const bool of_gpu = o->message == MESSAGE_NIC_RATE_GPU;
+	const char *memory = !of_gpu             ? "host memory"
+			     : o->initiator >= 0 ? run_text(run, "memory of GPU%d", o->initiator)
+						 : "GPU memory";
+	struct finding *f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, o->text),
+					"perftest moved %s with " ABOUT
+					" at %.3g GB/s: %.0f %% of the %.3g GB/s of %s",
+					memory, o->value, 100 * o->value / gbps, gbps, than);
+
+	finding_remedy(
+		run, f,
+		of_gpu ? "use the NIC that is nearest to the GPU (`nvidia-smi topo -m`: PIX or PXB), "
+			 "and check ACS and the IOMMU between them (rules nic-far, acs-redirect, "
+			 "iommu-translating); measure with host memory too, which tells the path "
+			 "from the network"
+		       : "check the link of the NIC's slot (rule rdma-slot-slow), and measure with "
+			 "larger messages, several queue pairs (-q 4) and a CPU of the NIC's socket "
+			 "(numactl -N)");
+	evidence_text(run, f, o->from,
+		      run_text(run, "%.4g GB/s, messages of %" PRIu64 " bytes", o->value,
+			       o->bytes));
+}
+
+/* perftest by itself shows no fault: what the port, or host memory, reaches does. */
+static void heard_nic_rates(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		const struct observed *host;
+		double port;
+
+		if (!is_nic_rate(o))
+			continue;
+		port = port_gbps(run, o->text);
+		host = o->message == MESSAGE_NIC_RATE_GPU ? host_rate(run, o->text) : NULL;
+		if (port > 0 && o->value < SLOW_NIC * port)
+			report_slow_nic(run, o, "its port", port);
+		else if (port <= 0 && host && o->value < SLOW_NIC * host->value)
+			report_slow_nic(run, o, "host memory", host->value);
+	}
 }
 
 /* ---- what was too fast ---- */
@@ -842,11 +922,13 @@ const struct rule rules_observed[] = {
 			"check link errors (rule aer-corrected), link speed under load, and the "
 			"payload size",
 		.reference =
-			"PCIe 6.0, 2.2 and 3.6 (overhead of packets and links); onehop-bench-p2p(1)",
+			"PCIe 6.0, 2.2 and 3.6 (overhead of packets and links); onehop-bench-p2p(1); "
+			"linux-rdma/perftest#241",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_slow,
+		.heard = heard_nic_rates,
 	},
 	{
 		.id = "observed-implausible",

@@ -86,8 +86,10 @@ static const struct part_kind part_kinds[] = {
 	 .gives = "the GIDs of RoCE ports"},
 	{"ofed_info", ofed_info_match, ofed_info_decode, PART_STATES, .first = "MO",
 	 .gives = "the OFED or DOCA that is installed"},
-	{"perftest", perftest_match, perftest_decode, PART_STATES, .first = "RSA",
-	 .gives = "the NIC of ib_write_bw and the like; not their rates"},
+	{"perftest", perftest_match, perftest_decode, PART_STATES, .observe = perftest_observe,
+	 .first = "RSAi",
+	 .gives =
+		 "the NIC of ib_write_bw and the like, the GPU whose memory it used, and the rate; not the times of latency tests"},
 	{"rmmod or modprobe", kmod_match, NULL, PART_STATES, .observe = kmod_observe,
 	 .first = "rmi",
 	 .gives = "modules that are in use, not signed, or built for another kernel"},

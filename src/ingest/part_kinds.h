@@ -75,7 +75,9 @@ PART_KIND(rdma_link);
 PART_KIND(ibdev2netdev);
 PART_KIND(show_gids);
 PART_KIND(ofed_info);
-PART_KIND(perftest);
+
+PART_KIND(perftest); /* perftest_text.c: */
+void perftest_observe(const struct part *p, struct machine *m);
 
 /* tool_messages.c: */
 #define MESSAGE_KIND(name)                                                                         \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What RDMA tools print of NICs: ibstat and ibstatus (infiniband-diags), ibv_devinfo (libibverbs), rdma link
- * (iproute2), ibdev2netdev, show_gids and ofed_info (NVIDIA's OFED and DOCA), ib_write_bw and the others of perftest.
+ * (iproute2), ibdev2netdev, show_gids and ofed_info (NVIDIA's OFED and DOCA).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -699,65 +699,4 @@ void ofed_info_decode(const struct part *p, struct claims *c)
 
 	text_copy(release, sizeof(release), line_text(&p->lines[0]), ofed_length(&p->lines[0]));
 	claim(c, CLAIM_AT(p, &p->lines[0]), release, "etc/mlnx-release");
-}
-
-/* ---- perftest ---- */
-
-/* "                    RDMA_Write BW Test" of ib_write_bw and the others. */
-static bool is_perftest_title(const struct text_line *l)
-{
-	static const char *const tests[] = {"RDMA_Write ", "RDMA_Read ", "Send ", "Atomic "};
-	const char *s = line_text(l);
-
-	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-		if (text_starts_with(s, tests[i]))
-			return text_ends_with(s, " Test") &&
-			       (strstr(s, " BW ") || strstr(s, " Latency "));
-	return false;
-}
-
-/* A frame, the heading or a row of the table, or " Link type       : IB". */
-static bool is_perftest_line(const struct text_line *l)
-{
-	const char *s = line_text(l);
-
-	return *s == '-' || *s == '#' || isdigit((unsigned char)*s) || strstr(s, " : ") ||
-	       strstr(s, ": ") || text_starts_with(s, "Conflicting CPU");
-}
-
-size_t perftest_match(struct part *p, const struct text_line *lines, size_t n)
-{
-	size_t end = 1;
-
-	if (!is_perftest_title(&lines[0]))
-		return 0;
-	while (end < n && is_perftest_line(&lines[end]))
-		end++;
-	snprintf(p->about, sizeof(p->about), "%.*s", (int)sizeof(p->about) - 1,
-		 line_text(&lines[0]));
-	return end;
-}
-
-/* The value behind a key that may be the second of its line. */
-static const char *second_value(const struct text_line *l, const char *key)
-{
-	const char *s = strstr(l->text, key);
-
-	if (!s)
-		return NULL;
-	s += strlen(key) + strspn(s + strlen(key), " ");
-	return *s == ':' ? s + 1 + strspn(s + 1, " ") : NULL;
-}
-
-/* Only the NIC: neither its port nor the GPU is named, and the rates are a network's. */
-void perftest_decode(const struct part *p, struct claims *c)
-{
-	struct nic_lines n = {.part = p, .claims = c};
-
-	for (size_t i = 0; i < p->n; i++) {
-		const char *device = second_value(&p->lines[i], " Device");
-
-		if (device && read_name(device, strcspn(device, " "), n.name))
-			begin_nic(&n, &p->lines[i]);
-	}
 }

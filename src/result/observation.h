@@ -36,10 +36,14 @@ enum tool_message {
 	MESSAGE_SWITCH_ERROR,      /* ... report an error that it recovers from */
 	MESSAGE_NVLINK_DOWN,       /* a health check found a link down */
 	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
-	MESSAGE_CHOSEN_GPUS,       /* a container is given some GPUs */
-	MESSAGE_BOOT_DIFFERS,      /* text: what differs between two boots of a kernel log */
-	MESSAGE_LINK_GUESSED,      /* NCCL knows no speed of a PCIe link, and assumes one */
-	MESSAGE_LINK_PLANNED,      /* value: GB/s that NCCL plans with for a PCIe link, too few */
+	MESSAGE_ENGINE_PCIE_ONLY,  /* vLLM uses its own all-reduce over PCIe for two GPUs only */
+	MESSAGE_ENGINE_NO_P2P, /* ... not at all: CUDA offers no P2P, or vLLM's test of it failed */
+	MESSAGE_NIC_RATE_GPU, /* perftest moved memory of the GPU; text: the NIC, value: GB/s one way */
+	MESSAGE_NIC_RATE_HOST, /* ... of the host */
+	MESSAGE_CHOSEN_GPUS,   /* a container is given some GPUs */
+	MESSAGE_BOOT_DIFFERS,  /* text: what differs between two boots of a kernel log */
+	MESSAGE_LINK_GUESSED,  /* NCCL knows no speed of a PCIe link, and assumes one */
+	MESSAGE_LINK_PLANNED,  /* value: GB/s that NCCL plans with for a PCIe link, too few */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */

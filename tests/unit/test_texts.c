@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -500,9 +501,12 @@ static void perftest_pages(void **state)
 		"---------------------------------------------------------------------------------------\n");
 
 	(void)state;
-	assert_int_equal(m->observed_n, 1);
+	assert_int_equal(m->observed_n, 2);
 	assert_int_equal(m->observed[0].failure.kind, RUN_RDMA_ERROR);
 	assert_string_equal(m->observed[0].from, "a:3");
+	assert_int_equal(m->observed[1].message, MESSAGE_NIC_RATE_HOST);
+	assert_string_equal(m->observed[1].from, "a:14");
+	assert_true(m->observed[1].value > 12.23 && m->observed[1].value < 12.25); /* MiB/s */
 	assert_int_equal(m->rdma_n, 1);
 	assert_string_equal(m->rdma[0].name, "mlx5_3");
 	assert_int_equal(m->trouble_n, 0);
@@ -1789,6 +1793,75 @@ static void access_lines(void **state)
 	machine_free(m);
 }
 
+#define PERFTEST(title, unit, row)                                                                 \
+	"                    " title "\n"                                                          \
+	" Dual-port       : OFF\t\tDevice         : mlx5_0\n"                                      \
+	" #bytes     #iterations    BW peak[" unit "]    BW average[" unit                         \
+	"]   MsgRate[Mpps]\n" row
+#define PICKED_GPU                                                                                 \
+	"initializing CUDA\n"                                                                      \
+	"Listing all CUDA devices in system:\n"                                                    \
+	"CUDA device 0: PCIe address is 17:00\n"                                                   \
+	"CUDA device 1: PCIe address is 65:00\n"                                                   \
+	"\n"                                                                                       \
+	"Picking device No. 1\n"                                                                   \
+	"[pid = 3669, dev = 1] device name = [NVIDIA A30]\n"                                       \
+	"allocated GPU buffer address at 00007f3fa4000000 pointer=0x7f3fa4000000\n"
+#define TWO_A30 "17:00.0 0302: 10de:20b7 (rev a1)\n65:00.0 0302: 10de:20b7 (rev a1)\n"
+#define OF_400                                                                                     \
+	"CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"
+
+/* The rate of perftest: of which memory, in which unit, and what it is held against. */
+static void rates_of_perftest(void **state)
+{
+	static const struct {
+		const char *text;
+		enum tool_message message;
+		int gpu;
+		double value;
+		const char *finding; /* NULL: none */
+	} pages[] = {
+		{TWO_A30 OF_400 PICKED_GPU
+			 PERFTEST("RDMA_Write BW Test", "Gb/sec",
+				  " 65536      5000   92.51   92.50   0.176430\n"),
+		 MESSAGE_NIC_RATE_GPU, 1, 11.5625,
+		 "perftest moved memory of GPU1 with mlx5_0 at 11.6 GB/s: 23 % of the 50 GB/s of its port"},
+		{TWO_A30 OF_400 PICKED_GPU PERFTEST("RDMA_Read BW Test", "Gb/sec",
+						    " 65536      5000   392.51   392.50   0.76\n"),
+		 MESSAGE_NIC_RATE_GPU, 1, 49.0625, NULL},
+		{PERFTEST("RDMA_Write Bidirectional BW Test", "MiB/sec",
+			  " 2  1000  10.0  9.0  1.0\n 65536  1000  2000.0  2000.0  0.1\n"),
+		 MESSAGE_NIC_RATE_HOST, -1, 1.048576, NULL},
+		{PERFTEST("RDMA_Write BW Test", "Gb/sec",
+			  " 65536 5000 390 390 0.1\n") "\n" PICKED_GPU
+			 PERFTEST("RDMA_Write BW Test", "Gb/sec", " 65536 5000 90 90 0.1\n"),
+		 MESSAGE_NIC_RATE_HOST, -1, 48.75,
+		 "perftest moved GPU memory with mlx5_0 at 11.2 GB/s: 23 % of the 48.8 GB/s of host memory"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+		struct machine *m = machine_of_one(pages[i].text);
+		struct topology *t = topology_new(m);
+		struct diagnosis *d = diagnose(t);
+		const struct finding *f = NULL;
+
+		for (size_t k = 0; k < d->finding_n; k++)
+			if (strcmp(d->findings[k].rule->id, "observed-slow") == 0)
+				f = &d->findings[k];
+		assert_int_equal(m->observed[0].message, pages[i].message);
+		assert_int_equal(m->observed[0].initiator, pages[i].gpu);
+		assert_true(fabs(m->observed[0].value - pages[i].value) < 1e-6);
+		if (pages[i].finding)
+			assert_string_equal(f ? f->sentence : "", pages[i].finding);
+		else
+			assert_null(f);
+		diagnosis_free(d);
+		topology_free(t);
+		machine_free(m);
+	}
+}
+
 /* simpleP2P prints CUDA's answers before it copies, marked like a quotation. */
 static void access_lines_of_simple_p2p(void **state)
 {
@@ -2310,6 +2383,7 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(nics_of_a_matrix),
+		cmocka_unit_test(rates_of_perftest),
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),
 		cmocka_unit_test(pieces_of_a_text),

@@ -101,7 +101,8 @@ static bool is_of_shared_memory(const struct observed *o)
 static bool is_elsewhere(const struct observed *o)
 {
 	return is_of_start(o) || is_of_fabric(o) || is_of_connection(o) || is_of_gpu_and_nic(o) ||
-	       is_of_shared_memory(o) || o->failure.waits == RUN_WAITS_MIXED;
+	       is_of_shared_memory(o) || is_failure_of(o, RUN_UNREACHED) ||
+	       o->failure.waits == RUN_WAITS_MIXED;
 }
 
 static bool may_be_a_path(const struct observed *o)

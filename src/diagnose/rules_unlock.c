@@ -640,6 +640,38 @@ void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *
 	evidence_driver(run, f);
 }
 
+/* An engine says that it does not use its own all-reduce. */
+static void heard_engine(struct rule_run *run)
+{
+	const struct observed *policy = message_heard(run, MESSAGE_ENGINE_PCIE_ONLY);
+	const struct observed *none = message_heard(run, MESSAGE_ENGINE_NO_P2P);
+	struct finding *f;
+
+	if (policy) {
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "vLLM or SGLang"),
+			ABOUT
+			" does not use its own all-reduce, because more than two GPUs are not "
+			"all joined by NVLink: that is its policy and no fault; NCCL does the "
+			"work, by P2P where it may");
+		finding_needs_nothing(f);
+		evidence_text(run, f, policy->from, policy->text);
+	}
+	if (none) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "vLLM or SGLang"),
+				ABOUT
+				" does not use its own all-reduce: CUDA offers no P2P between its "
+				"GPUs, or its own test saw wrong data, now or when it last ran");
+		f->severity = SEVERITY_WARNING;
+		finding_remedy(
+			run, f,
+			"check `nvidia-smi topo -p2p r`; its test runs once and stays in "
+			"~/.cache/vllm/gpu_p2p_access_cache_for_*.json: remove that file after a "
+			"change of driver or firmware; onehop test checks the data of every pair");
+		evidence_text(run, f, none->from, none->text);
+	}
+}
+
 const struct rule rules_unlock[] = {
 	{
 		.id = "p2p-mailbox",
@@ -756,6 +788,7 @@ const struct rule rules_unlock[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_custom,
+		.heard = heard_engine,
 	},
 	{
 		.id = "uvm-managed",

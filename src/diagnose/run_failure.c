@@ -121,6 +121,19 @@
 	"start the containers with a common network namespace (--net=host), or set "               \
 	"NCCL_CUMEM_ENABLE=0"
 
+#define BUS_ERROR_MEANS                                                                               \
+	"a process used memory behind which there is nothing: most often /dev/shm is full, rarely a " \
+	"GPU has fallen off the bus"
+#define BUS_ERROR_TODO SHM_FULL_TODO "; and check the kernel log for an Xid"
+
+#define ENGINE_HANGS_MEANS                                                                            \
+	"a worker of the inference engine did not answer in time: a transfer between GPUs hangs, or " \
+	"a kernel, or the step takes longer than the limit"
+#define ENGINE_HANGS_TODO                                                                          \
+	"check the kernel log for an Xid and the stack of each worker (py-spy dump); run onehop "  \
+	"test, and the engine once with NCCL_P2P_DISABLE=1 and without its own all-reduce (vLLM, " \
+	"SGLang: --disable-custom-all-reduce)"
+
 #define GDRCOPY_MEANS "NCCL is set to use GDRCopy, which does not work"
 #define GDRCOPY_TODO                                                                               \
 	"load its module (gdrdrv) of the version of its library, or unset NCCL_GDRCOPY_ENABLE"
@@ -178,6 +191,11 @@ static const struct run_failure_meaning meanings[] = {
 	 "start the fabric manager of the driver's version (rule fabric-manager)"},
 	{RUN_CUDA_ERROR, 803, VERSIONS_MEANS, VERSIONS_TODO},
 	{RUN_CUDA_ERROR, 804, VERSIONS_MEANS, VERSIONS_TODO},
+	{RUN_CUDA_ERROR, 999,
+	 "CUDA could not start: most often the kernel module nvidia_uvm or its device file is "
+	 "missing, or no longer works, as after a suspend",
+	 "check `ls -l /dev/nvidia-uvm` and `lsmod | grep nvidia_uvm` at the same place; reload it "
+	 "(modprobe -r nvidia_uvm, modprobe nvidia_uvm), in a container start it again"},
 	{RUN_CUDA_ERROR, -1, "a CUDA call or kernel failed",
 	 "check the kernel log for an Xid at the same time (onehop check does), and "
 	 "run onehop test"},
@@ -346,14 +364,32 @@ static const struct run_failure_meaning meanings[] = {
 	 "use one NCCL version for all ranks; the line names both", "Mismatched NCCL version"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up for the reason in the line",
 	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among others)"},
+	{RUN_UNREACHED, -1,
+	 "the port at which the ranks of PyTorch meet is in use, as by a run that has not ended",
+	 "end that run, or use another port (--master_port, MASTER_PORT)", "failed to listen"},
+	{RUN_UNREACHED, -1,
+	 "a rank of PyTorch did not reach the one at which all meet, or that one exited: no GPU was "
+	 "used yet",
+	 "check the log of rank 0 first; then MASTER_ADDR and MASTER_PORT, that rank 0's host answers "
+	 "there, and that all ranks start within the time"},
+	{RUN_CRASHED, -1, BUS_ERROR_MEANS, BUS_ERROR_TODO, "Bus error"},
+	{RUN_CRASHED, -1, BUS_ERROR_MEANS, BUS_ERROR_TODO, "SIGBUS"},
 	{RUN_CRASHED, -1,
 	 "a process was killed from outside, most often because the host's memory ran out",
 	 "check the kernel log for 'Out of memory' or 'oom-kill' at the same time, and the "
 	 "memory limit of the container or the job",
-	 "signal 9"},
+	 "ignal 9"},
 	{RUN_CRASHED, -1, "a process was killed by a signal, which ended the other ranks too",
 	 "check the kernel log for an Xid at the same time and the stack trace of the "
 	 "process; after a bus error run onehop check (rule shm-size)"},
+	{RUN_TIMED_OUT, -1,
+	 "a call of CUDA or NCCL does not return, so that not even PyTorch's watchdog goes on: a GPU "
+	 "or the driver does not respond, or the program holds Python's lock in such a call",
+	 "check the kernel log for an Xid (onehop check does), look at the stacks with py-spy or gdb, "
+	 "and run onehop test",
+	 "watchdog got stuck"},
+	{RUN_TIMED_OUT, -1, ENGINE_HANGS_MEANS, ENGINE_HANGS_TODO, "RPC call to"},
+	{RUN_TIMED_OUT, -1, ENGINE_HANGS_MEANS, ENGINE_HANGS_TODO, "atchdog timeout"},
 	{.kind = RUN_TIMED_OUT,
 	 .code = -1,
 	 .waits = RUN_WAITS_MIXED,
@@ -420,10 +456,10 @@ bool run_failure_is_vague(const struct run_failure *f)
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
 {
 	static const char *const names[RUN_FAILURE_KIND_N] = {
-		[RUN_TEST_FAILED] = "test failed",      [RUN_CUDA_ERROR] = "CUDA error",
-		[RUN_RDMA_ERROR] = "RDMA error",        [RUN_CRASHED] = "process died",
-		[RUN_NCCL_ERROR] = "NCCL error",        [RUN_TIMED_OUT] = "collective timed out",
-		[RUN_ABORTED] = "communicator aborted",
+		[RUN_TEST_FAILED] = "test failed",        [RUN_CUDA_ERROR] = "CUDA error",
+		[RUN_RDMA_ERROR] = "RDMA error",          [RUN_CRASHED] = "process died",
+		[RUN_UNREACHED] = "ranks did not meet",   [RUN_NCCL_ERROR] = "NCCL error",
+		[RUN_TIMED_OUT] = "collective timed out", [RUN_ABORTED] = "communicator aborted",
 	};
 	char number[32] = "";
 
@@ -440,8 +476,8 @@ const char *run_failure_word(enum run_failure_kind kind)
 	static const char *const words[RUN_FAILURE_KIND_N] = {
 		[RUN_TEST_FAILED] = "test-failed", [RUN_CUDA_ERROR] = "cuda-error",
 		[RUN_RDMA_ERROR] = "rdma-error",   [RUN_CRASHED] = "crashed",
-		[RUN_NCCL_ERROR] = "nccl-error",   [RUN_TIMED_OUT] = "timed-out",
-		[RUN_ABORTED] = "aborted",
+		[RUN_UNREACHED] = "unreached",     [RUN_NCCL_ERROR] = "nccl-error",
+		[RUN_TIMED_OUT] = "timed-out",     [RUN_ABORTED] = "aborted",
 	};
 
 	return words[kind];

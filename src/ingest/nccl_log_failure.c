@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a run ended, from one line: NCCL src/include/checks.h, init.cc and debug.cc, 2.18 to 2.30; PyTorch
- * torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and NCCLUtils.cpp, 2.1 to 2.9; nccl-tests src/common.h.
+ * torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, NCCLUtils.cpp and socket.cpp, torch/cuda, torch/distributed/elastic, 2.1
+ * to 2.9; nccl-tests src/common.h; vLLM csrc/custom_all_reduce.cuh and vllm/v1/executor; SGLang managers/scheduler.py.
  */
 #include "ingest/nccl_log_impl.h"
 
@@ -16,6 +17,7 @@
 
 /* Of a process that a signal killed; -2 and -15 come of stopping the run. */
 #define DEEPSPEED_SIGNAL "exits with return code = -"
+#define TORCHRUN_SIGNAL  "traceback : Signal "
 
 /* ---- numbers and what they are called ---- */
 
@@ -237,6 +239,41 @@ static void read_return_code(struct arena *a, const char *text, struct run_failu
 			    : arena_printf(a, "signal %d", signal);
 }
 
+/* What torch.cuda says instead of CUDA, when it counts no GPU. */
+static void read_no_gpu(struct arena *a, const char *text, struct run_failure *ret)
+{
+	(void)a;
+	(void)text;
+	ret->code = 100;
+	ret->what = "no CUDA-capable device is detected";
+}
+
+/* Of a watchdog that does not name a collective: what it waited for, without what is in front of it. */
+static void read_watchdog(struct arena *a, const char *text, struct run_failure *ret)
+{
+	static const char *const starts[] = {"watchdog got stuck for ", "atchdog timeout (",
+					     "RPC call to "};
+
+	for (size_t i = 0; i < COUNT(starts); i++) {
+		const char *s = strstr(text, starts[i]);
+
+		if (!s)
+			continue;
+		while (s > text && s[-1] != ' ')
+			s--;
+		ret->what = arena_strndup(a, s, strcspn(s, ".,("));
+		return;
+	}
+}
+
+/* The sentence of PyTorch's store about how ranks meet, without the names of its exceptions. */
+static void read_store(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const char *s = strstr(text, "Error: ");
+
+	ret->what = arena_strdup(a, s ? s + strlen("Error: ") : text);
+}
+
 static void read_nothing(struct arena *a, const char *text, struct run_failure *ret)
 {
 	(void)a;
@@ -254,6 +291,17 @@ static const struct mark {
 } marks[] = {
 	{"Watchdog caught collective operation timeout", NCCL_LINE_OTHER, true, RUN_TIMED_OUT,
 	 read_time_out},
+	{"watchdog got stuck for ", NCCL_LINE_OTHER, true, RUN_TIMED_OUT, read_watchdog},
+	{"atchdog timeout (self.watchdog_timeout=", NCCL_LINE_OTHER, true, RUN_TIMED_OUT,
+	 read_watchdog},
+	{"TimeoutError: RPC call to ", NCCL_LINE_OTHER, true, RUN_TIMED_OUT, read_watchdog},
+	{"The client socket has timed out", NCCL_LINE_OTHER, true, RUN_UNREACHED, read_store},
+	{"The client socket has failed to connect", NCCL_LINE_OTHER, true, RUN_UNREACHED,
+	 read_store},
+	{"The server socket has failed to listen", NCCL_LINE_OTHER, true, RUN_UNREACHED,
+	 read_store},
+	{"via c10d key-value store by key", NCCL_LINE_OTHER, true, RUN_UNREACHED, read_store},
+	{"process group in store based barrier", NCCL_LINE_OTHER, true, RUN_UNREACHED, read_store},
 	{"Cuda failure ", NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"Test CUDA failure ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"thread terminated with exception: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR,
@@ -264,12 +312,22 @@ static const struct mark {
 	{"CUDA runtime error in ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"CUDA error at ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"UCX  ERROR cu", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDART error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"Failed: Cuda error ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"from cudaGetDeviceCount()", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDA unknown error - ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDA out of memory. Tried to allocate", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"No CUDA GPUs are available", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_no_gpu},
+	{"Found no NVIDIA driver on your system", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR,
+	 read_no_gpu},
+	{"failed to open CUDA IPC handle", NCCL_LINE_WARN, true, RUN_CUDA_ERROR, read_cuda},
 	{"CUDA error: ", NCCL_LINE_OTHER, false, RUN_CUDA_ERROR, read_cuda},
 	{"Couldn't allocate MR", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"ibv_reg_mr failed", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"UCX  ERROR ibv_reg_", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"NCCL error: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"Failed, NCCL error ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Test NCCL failure ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"ncclUnhandledCudaError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"ncclSystemError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
@@ -278,8 +336,16 @@ static const struct mark {
 	{"ncclRemoteError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Signal: Segmentation fault", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
 	{"Signal: Bus error", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{"exited on signal 11 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{"exited on signal 9 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{"exited on signal 7 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
 	{"exited on signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
 	{"Caught signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{" is killed by signal: ", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{TORCHRUN_SIGNAL "11 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{TORCHRUN_SIGNAL "9 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{TORCHRUN_SIGNAL "7 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
+	{TORCHRUN_SIGNAL "6 (", NCCL_LINE_OTHER, true, RUN_CRASHED, read_signal},
 	{DEEPSPEED_SIGNAL "11", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
 	{DEEPSPEED_SIGNAL "9", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
 	{DEEPSPEED_SIGNAL "7", NCCL_LINE_OTHER, true, RUN_CRASHED, read_return_code},
@@ -389,10 +455,12 @@ bool nccl_failure_is_in(const char *text, enum nccl_line line)
 /* Each text of the marks that count here has one of these. */
 static bool names_library(const char *text, size_t size)
 {
-	static const char *const names[] = {"NCCL",           "nccl",        "CUDA",
-					    "Cuda",           "Watchdog",    "cuda runtime error (",
-					    "UCX  ERROR",     "allocate MR", "ibv_reg_mr",
-					    "sigkill_handler"};
+	static const char *const names[] = {
+		"NCCL",           "nccl",          "CUDA",          "Cuda",
+		"Watchdog",       "watchdog_time", "RPC call to",   "cuda runtime error (",
+		"UCX  ERROR",     "allocate MR",   "ibv_reg_mr",    "sigkill_handler",
+		" socket has ",   "based barrier", "NVIDIA driver", " by signal: ",
+		"mpirun noticed", TORCHRUN_SIGNAL};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (memmem(text, size, names[i], strlen(names[i])))

@@ -7,6 +7,7 @@
 #include "ingest/text.h"
 #include "result/figures.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,6 +56,29 @@ static struct title find_title(const char *line)
 /* "> Peer access from NVIDIA H200 (GPU0) -> NVIDIA H200 (GPU1) : Yes" of simpleP2P */
 #define SIMPLE_LINE "Peer access from "
 
+/*
+ * "[TensorRT-LLM][WARNING] Device 0 peer access Device 1 is not available." and "RuntimeError: Can't enable access between
+ * nodes 0 and 1" of TensorRT-LLM, by CUDA's numbers, of pairs without access alone.
+ */
+#define REFUSED_LINE " peer access Device "
+#define NODES_LINE   "Can't enable access between nodes "
+
+static bool has_text(const char *text, size_t size, const char *what)
+{
+	return memmem(text, size, what, strlen(what));
+}
+
+static bool has_refusal(const char *text, size_t size)
+{
+	return (has_text(text, size, REFUSED_LINE) && has_text(text, size, " is not avai")) ||
+	       has_text(text, size, NODES_LINE);
+}
+
+bool p2p_test_is_refusal(const char *line)
+{
+	return has_refusal(line, strlen(line));
+}
+
 static bool has_simple_line(const char *text, size_t size)
 {
 	const char *s = memmem(text, size, SIMPLE_LINE, strlen(SIMPLE_LINE));
@@ -66,9 +90,10 @@ static bool has_simple_line(const char *text, size_t size)
 
 bool p2p_test_recognise(const char *text, size_t size)
 {
-	if (memmem(text, size, ACCESS_LINE, strlen(ACCESS_LINE)) || has_simple_line(text, size))
+	if (has_text(text, size, ACCESS_LINE) || has_simple_line(text, size) ||
+	    has_refusal(text, size))
 		return true;
-	if (!memmem(text, size, "Matrix", strlen("Matrix"))) /* every heading has it */
+	if (!has_text(text, size, "Matrix")) /* every heading has it */
 		return false;
 	for (size_t i = 0; i < metric_n; i++)
 		if (heading_in(&metrics[i], text, size))
@@ -219,6 +244,34 @@ static bool has_metric(const struct figures *f, const char *what)
 	return false;
 }
 
+static void add_access(struct parser *p, const struct text_line *line, unsigned from, unsigned to,
+		       bool can)
+{
+	if (from == to || from >= FIGURES_MAX_GPUS || to >= FIGURES_MAX_GPUS)
+		return;
+	figures_need_gpus(p->f, (from > to ? from : to) + 1);
+	figures_add(p->f, METRIC_ACCESS, (int)from, (int)to, can)->from =
+		arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
+}
+
+static void read_refusal(struct parser *p, const struct text_line *line)
+{
+	const char *s = strstr(line->text, REFUSED_LINE);
+	unsigned from, to;
+	int end = 0;
+
+	if (s) {
+		while (s > line->text && isdigit((unsigned char)s[-1]))
+			s--;
+		if (sscanf(s, "%4u" REFUSED_LINE "%4u is not avai%n", &from, &to, &end) == 2 && end)
+			add_access(p, line, from, to, false);
+		return;
+	}
+	s = strstr(line->text, NODES_LINE);
+	if (s && sscanf(s, NODES_LINE "%4u and %4u", &from, &to) == 2)
+		add_access(p, line, from, to, false);
+}
+
 static void read_access(struct parser *p, const struct text_line *line)
 {
 	unsigned from, to;
@@ -226,12 +279,9 @@ static void read_access(struct parser *p, const struct text_line *line)
 	const char *s = strstr(line->text, "Device=");
 
 	if (!s || sscanf(s, "Device=%4u %7[A-Z] " ACCESS_LINE "%4u", &from, word, &to) != 3 ||
-	    (strcmp(word, "CAN") != 0 && strcmp(word, "CANNOT") != 0) || from == to ||
-	    from >= FIGURES_MAX_GPUS || to >= FIGURES_MAX_GPUS)
+	    (strcmp(word, "CAN") != 0 && strcmp(word, "CANNOT") != 0))
 		return;
-	figures_need_gpus(p->f, (from > to ? from : to) + 1);
-	figures_add(p->f, METRIC_ACCESS, (int)from, (int)to, strcmp(word, "CAN") == 0)->from =
-		arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
+	add_access(p, line, from, to, strcmp(word, "CAN") == 0);
 }
 
 /* "NVIDIA H200 (GPU0)": its number; -1: no GPU. The name is kept. */
@@ -257,12 +307,10 @@ static void read_simple_access(struct parser *p, const struct text_line *line)
 	int from, to;
 
 	if (!s || (from = named_gpu(p, s + strlen(SIMPLE_LINE), &s)) < 0 ||
-	    !text_starts_with(s, " -> ") || (to = named_gpu(p, s + strlen(" -> "), &s)) < 0 ||
-	    from == to)
+	    !text_starts_with(s, " -> ") || (to = named_gpu(p, s + strlen(" -> "), &s)) < 0)
 		return;
 	if (text_starts_with(s, " : Yes") || text_starts_with(s, " : No"))
-		figures_add(p->f, METRIC_ACCESS, from, to, text_starts_with(s, " : Yes"))->from =
-			arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
+		add_access(p, line, (unsigned)from, (unsigned)to, text_starts_with(s, " : Yes"));
 }
 
 /* The lines above the matrices say what the matrix of access says; a paste may end before it. */
@@ -270,17 +318,23 @@ static void read_access_lines(struct parser *p)
 {
 	if (has_metric(p->f, METRIC_ACCESS))
 		return;
-	for (size_t i = 0; i < p->line_n; i++)
-		if (strstr(p->lines[i].text, SIMPLE_LINE))
+	for (size_t i = 0; i < p->line_n; i++) {
+		const char *s = p->lines[i].text;
+
+		if (strstr(s, SIMPLE_LINE))
 			read_simple_access(p, &p->lines[i]);
+		else if (has_refusal(s, strlen(s)))
+			read_refusal(p, &p->lines[i]);
 		else
 			read_access(p, &p->lines[i]);
+	}
 }
 
 int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret)
 {
-	struct parser p = {.f = figures_new(file, has_simple_line(text, size)
-							  ? "simpleP2P"
+	struct parser p = {.f = figures_new(file, has_simple_line(text, size) ? "simpleP2P"
+						  : has_refusal(text, size)
+							  ? "TensorRT-LLM"
 							  : "p2pBandwidthLatencyTest")};
 
 	p.lines = text_lines(p.f->arena, text, size, &p.line_n);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of p2pBandwidthLatencyTest (CUDA samples), whole or the matrices only. */
+/*
+ * The output of p2pBandwidthLatencyTest (CUDA samples), whole or the matrices only, and what simpleP2P and TensorRT-LLM say
+ * about the access of pairs.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +11,8 @@
 struct figures;
 
 bool p2p_test_recognise(const char *text, size_t size);
+/* An engine's line about a pair without peer access. */
+bool p2p_test_is_refusal(const char *line);
 /*
  * Matrices become rows, each from its line; what the host needs to issue copies ("CPU") is left
  * out. -EINVAL if no matrix can be read; an incomplete matrix is a trouble.

@@ -95,10 +95,13 @@ static const struct part_kind part_kinds[] = {
 	 .gives = "modules that are in use, not signed, or built for another kernel"},
 	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+",
 	 .gives = "tests of dcgmi diag that failed; NVLinks that dcgmi health reports as down"},
+	{"vLLM or SGLang", engine_match, NULL, PART_STATES, .observe = engine_observe,
+	 .gives = "why the engine does not use its own all-reduce"},
 	{"simpleP2P", simple_p2p_match, NULL, PART_STATES, .observe = simple_p2p_observe,
 	 .first = "[E", .gives = "copies that returned wrong data; peer access of each pair"},
 	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES,
-	 .gives = "peer access, bandwidth and latency of each pair, as with --observed"},
+	 .gives =
+		 "peer access, bandwidth and latency of each pair, as with --observed; also pairs to which TensorRT-LLM found no access"},
 	{"nvbandwidth", nvbandwidth_match, NULL, PART_FIGURES, .first = "nR",
 	 .gives = "bandwidth of each pair and of the links to the host, as with --observed"},
 	{"nvbandwidth -j", nvbandwidth_json_match, NULL, PART_FIGURES, .first = "{",
@@ -115,7 +118,8 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "that it did not start, found no NVSwitch, or saw one fail; from its log, the journal or systemctl status"},
 	{"error of a run", run_error_match, NULL, PART_LOG, .unit = run_error_unit,
-	 .gives = "errors of PyTorch, NCCL, CUDA, MPI and DeepSpeed's launcher that ended a run"},
+	 .gives =
+		 "errors of PyTorch, NCCL, CUDA, MPI, vLLM, SGLang, TensorRT-LLM and the launchers of PyTorch and DeepSpeed that ended a run"},
 	{0},
 };
 

@@ -86,6 +86,7 @@ void perftest_observe(const struct part *p, struct machine *m);
 MESSAGE_KIND(kmod);
 MESSAGE_KIND(fabric);
 MESSAGE_KIND(dcgm);
+MESSAGE_KIND(engine);
 MESSAGE_KIND(simple_p2p);
 
 /* run_lines.c: what the readers of logs and results decode */

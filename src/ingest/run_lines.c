@@ -48,6 +48,8 @@ size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n)
 
 	if (text_starts_with(s, "Peer access from "))
 		snprintf(p->about, sizeof(p->about), "peer access in simpleP2P");
+	if (p2p_test_is_refusal(s))
+		snprintf(p->about, sizeof(p->about), "peer access in TensorRT-LLM");
 	if (!text_starts_with(s, "[P2P (Peer-to-Peer)") &&
 	    !text_starts_with(s, "P2P Connectivity") && !p2p_test_recognise(s, strlen(s)))
 		return 0;

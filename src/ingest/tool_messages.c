@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in its log, the
- * journal and systemctl, dcgmi health and diag, simpleP2P of the CUDA samples.
+ * journal and systemctl, dcgmi health and diag, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
  */
 #include "ingest/part_kinds.h"
 
@@ -249,6 +249,32 @@ void dcgm_observe(const struct part *p, struct machine *m)
 						 arena_printf(m->arena, "%s:%u", p->file,
 							      l->number));
 	}
+}
+
+/* ---- vLLM and SGLang ---- */
+
+static const struct mark engine_marks[] = {
+	{{"Custom allreduce is disabled because", "more than two PCIe-only GPUs"},
+	 MESSAGE_ENGINE_PCIE_ONLY},
+	{{"Custom allreduce is disabled because", "lacks GPU P2P capability"},
+	 MESSAGE_ENGINE_NO_P2P},
+};
+
+/* Each of its workers prints the line, with its own prefix. */
+size_t engine_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 0;
+
+	(void)p;
+	while (end < n && strstr(lines[end].text, "ustom allreduce") &&
+	       mark_of(lines[end].text, engine_marks, ARRAY_LEN(engine_marks)))
+		end++;
+	return end;
+}
+
+void engine_observe(const struct part *p, struct machine *m)
+{
+	add_marked(m, p, engine_marks, ARRAY_LEN(engine_marks));
 }
 
 /* ---- simpleP2P ---- */

@@ -11,6 +11,7 @@ enum run_failure_kind {
 	RUN_TEST_FAILED, /* a test that checks data got wrong data, or ended with an error */
 	RUN_CUDA_ERROR,  /* a CUDA call failed, or a kernel did before it */
 	RUN_RDMA_ERROR,  /* a NIC could not use memory */
+	RUN_UNREACHED,   /* processes could not meet, before any GPU was used */
 	RUN_CRASHED,     /* a process died of a signal */
 	RUN_NCCL_ERROR,  /* NCCL gave up */
 	RUN_TIMED_OUT,   /* PyTorch's watchdog: a collective did not end */

@@ -427,6 +427,22 @@ static void cuda_errors_of_others(void **state)
 		 "failed: peer access is not supported between these two devices",
 		 217},
 		{"Training error: CUDA error: an illegal memory access was encountered", 700},
+		{"[2025-05-03 23:03:33 TP1] Setup Custom allreduce failed with CUDART error: peer access "
+		 "is not supported between these two devices. To silence this warning, specify x",
+		 217},
+		{"Failed: Cuda error /w/csrc/custom_all_reduce.cuh:307 'peer access is not supported "
+		 "between these two devices'",
+		 217},
+		{"z-pc:9:9 [0] transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC handle : 217 peer "
+		 "access is not supported between these two devices",
+		 217},
+		{"UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run "
+		 "some cuda functions? Error 802: system not yet initialized (Triggered at x.cpp:109.)",
+		 802},
+		{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", 2},
+		{"RuntimeError: No CUDA GPUs are available", 100},
+		{"RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+		 999},
 		{"host1:9:9 [0] misc/strongstream.cc:60 NCCL WARN Cuda failure 'CUDA driver is a stub "
 		 "library'",
 		 34},
@@ -462,6 +478,55 @@ static void failures_without_nccl(void **state)
 	assert_failure(&l->failures[3], RUN_TIMED_OUT, 2, -1, "BROADCAST", 1);
 	assert_int_equal(l->failures[3].device, -1);
 	nccl_log_free(l);
+}
+
+/* How other programs than NCCL say that ranks wait, died or did not meet. */
+static void failures_of_engines_and_launchers(void **state)
+{
+	static const struct {
+		const char *line;
+		enum run_failure_kind kind;
+		const char *meaning;
+	} lines[] = {
+		{"[rank1]:[F1 ProcessGroupNCCL.cpp:1557] [PG ID 0 PG GUID 0(default_pg) Rank 1] "
+		 "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
+		 RUN_TIMED_OUT, "does not return"},
+		{"(EngineCore_DP0 pid=333) ERROR [core.py:850] TimeoutError: RPC call to sample_tokens "
+		 "timed out.",
+		 RUN_TIMED_OUT, "a worker of the inference engine"},
+		{"[2025-09-07 16:25:32 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+		 "self.soft=False)",
+		 RUN_TIMED_OUT, "a worker of the inference engine"},
+		{"  traceback : Signal 7 (SIGBUS) received by PID 1799", RUN_CRASHED, "/dev/shm"},
+		{"  traceback : Signal 9 (SIGKILL) received by PID 1799", RUN_CRASHED,
+		 "killed from outside"},
+		{"RuntimeError: DataLoader worker (pid 12345) is killed by signal: Bus error. It is "
+		 "possible that dataloader's workers are out of shared memory.",
+		 RUN_CRASHED, "/dev/shm"},
+		{"mpirun noticed that process rank 1 with PID 0 on node gpu7 exited on signal 7 (Bus error).",
+		 RUN_CRASHED, "/dev/shm"},
+		{"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while "
+		 "trying to connect to (10.0.0.1, 29500).",
+		 RUN_UNREACHED, "did not reach"},
+		{"RuntimeError: The server socket has failed to listen on any local network address.",
+		 RUN_UNREACHED, "is in use"},
+		{"Failed, NCCL error /app/tensorrt_llm/common/opUtils.cpp:45 'unhandled cuda error (run with "
+		 "NCCL_DEBUG=INFO for details)'",
+		 RUN_NCCL_ERROR, "a CUDA call within NCCL failed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct nccl_log *l = parsed(lines[i].line);
+
+		assert_int_equal(l->failure_n, 1);
+		assert_int_equal(l->failures[0].failure.kind, lines[i].kind);
+		assert_non_null(strstr(run_failure_find(&l->failures[0].failure)->meaning,
+				       lines[i].meaning));
+		nccl_log_free(l);
+	}
+	/* Of stopping the run. */
+	assert_false(nccl_log_recognise("traceback : Signal 15 (SIGTERM) received by PID 1", 49));
 }
 
 #define LAUNCHER                                                                                   \
@@ -778,6 +843,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(warnings_have_meanings),
+		cmocka_unit_test(failures_of_engines_and_launchers),
 		cmocka_unit_test(last_error),
 		cmocka_unit_test(every_transport),
 		cmocka_unit_test(receivers_lines),

@@ -1946,6 +1946,36 @@ static void run_without_results(void **state)
 	machine_free(m);
 }
 
+/* Only what an engine refuses is said: nothing shows how many GPUs there are, or that other pairs have access. */
+static void access_lines_of_engines(void **state)
+{
+	struct machine *m = machine_of_one(
+		"[TensorRT-LLM][WARNING] Device 0 peer access Device 1 is not available.\n"
+		"[TensorRT-LLM][INFO] Loaded engine size: 3568 MiB\n"
+		"[FT][WARNING] Device 2 peer access Device 0 is not avaiable. This may lead to errors\n"
+		"RuntimeError: Can't enable access between nodes 2 and 1\n"
+		"Device 3 peer access Device 3 is not available.\n");
+	struct machine *policy = machine_of_one(
+		"(VllmWorkerProcess pid=487) WARNING 07-22 03:07:03 custom_all_reduce.py:134] Custom "
+		"allreduce is disabled because it's not supported on more than two PCIe-only GPUs.\n");
+	struct topology *t = topology_new(policy);
+	struct diagnosis *d = diagnose(t);
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 3);
+	assert_int_equal(m->observed_n, 3);
+	assert_int_equal(count_access(m, false), 3);
+	assert_int_equal(m->observed[1].initiator, 2);
+	assert_int_equal(m->observed[1].target, 0);
+	assert_string_equal(m->observed[1].from, "a:3");
+	assert_int_equal(policy->observed[0].message, MESSAGE_ENGINE_PCIE_ONLY);
+	assert_int_equal(finding_of(d, "custom-all-reduce")->severity, SEVERITY_INFO);
+	diagnosis_free(d);
+	topology_free(t);
+	machine_free(policy);
+	machine_free(m);
+}
+
 /* A paste that ends before the first result: nothing is known, and nothing is unreadable. */
 static void access_lines_cut(void **state)
 {
@@ -2353,6 +2383,7 @@ int main(void)
 		cmocka_unit_test(log_forms),
 		cmocka_unit_test(collected_environments),
 		cmocka_unit_test(perftest_pages),
+		cmocka_unit_test(rates_of_perftest),
 		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),
@@ -2383,7 +2414,6 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(nics_of_a_matrix),
-		cmocka_unit_test(rates_of_perftest),
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),
 		cmocka_unit_test(pieces_of_a_text),
@@ -2396,6 +2426,7 @@ int main(void)
 		cmocka_unit_test(command_lines_that_are_cut),
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_of_simple_p2p),
+		cmocka_unit_test(access_lines_of_engines),
 		cmocka_unit_test(access_lines_cut),
 		cmocka_unit_test(run_without_results),
 		cmocka_unit_test(gid_of_the_wrong_version),

@@ -118,6 +118,7 @@ static int ask_ostree(struct fix_host *h, char **ret)
 struct lines {
 	char **items;
 	size_t n;
+	bool loose; /* the program may take other words for the step's */
 };
 
 static void lines_done(struct lines *l)
@@ -150,6 +151,7 @@ static int read_files(struct fix_host *h, enum line_keeper keeper, struct lines 
 		else
 			add_line(ret, xstrdup(fact_str_or(m->boot.kernelstub, "")));
 	}
+	ret->loose = keeper == KEEPER_GRUBBY && grubby_is_loose(s);
 	for (size_t i = 0; keeper == KEEPER_GRUBBY && r == 0 && i < m->boot.entry_n; i++) {
 		const struct grub_entry *e = &m->boot.entries[i];
 
@@ -300,9 +302,33 @@ static int prepare(struct fix_host *h, struct arena *a, struct step *s)
 	return r;
 }
 
+/* Nor does what it would do to a person's word show in the step's words afterwards. */
+static int check_mistakes(const struct step *s, const struct lines *l, const struct words *w,
+			  bool removes)
+{
+	for (size_t i = 0; l->loose && i < w->n; i++)
+		for (size_t k = 0; k < l->n; k++) {
+			AUTO_FREE char *other = grubby_mistaken(l->items[k], w->items[i], removes);
+
+			if (other)
+				return err_set(
+					EEXIST,
+					"the installed %s, of 2018, would change %s instead of %s: update it first",
+					s->target, other, w->items[i]);
+		}
+	return 0;
+}
+
 static int apply(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	return host_run(h, s->argv, s->deadline_s, output);
+	CLEANUP(lines_done) struct lines lines = {0};
+	CLEANUP(words_done) struct words w = {0};
+	int r = find_program(s->target)->keeper == KEEPER_GRUBBY ? read_lines(h, s, &lines) : 0;
+
+	split(s->at, &w);
+	if (r == 0)
+		r = check_mistakes(s, &lines, &w, false);
+	return r < 0 ? r : host_run(h, s->argv, s->deadline_s, output);
 }
 
 /*
@@ -357,6 +383,8 @@ static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 		return r;
 	split(s->at, &w);
 	r = check_removes_one(k, &lines, &w);
+	if (r == 0)
+		r = check_mistakes(s, &lines, &w, true);
 	for (size_t i = 0; r == 0 && i < w.n; i++)
 		if (copies(&lines, w.items[i]) > kept(s, w.items[i]))
 			w.items[n++] = w.items[i];

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "change/change.h"
@@ -415,6 +416,41 @@ bool grubby_has(const struct boot *b, const char *word)
 
 	look_at_entries(b, word, &l);
 	return !l.unread && l.with == b->entry_n;
+}
+
+/* Later scripts anchor what they look for at white space. */
+static bool is_loose(const char *script)
+{
+	return strstr(script, "update_args()") && !strstr(script, "[[:space:]])$arg");
+}
+
+bool grubby_is_loose(struct source *s)
+{
+	static const char *const files[] = {"usr/libexec/grubby/grubby-bls", "usr/sbin/grubby",
+					    "usr/bin/grubby", "sbin/grubby"};
+	bool loose = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(files) && !loose; i++) {
+		AUTO_FREE char *text = NULL;
+		size_t size;
+
+		loose = source_read(s, &text, &size, "%s", files[i]) == 0 && is_loose(text);
+	}
+	return loose;
+}
+
+char *grubby_mistaken(const char *line, const char *word, bool removes)
+{
+	const char *value = strrchr(word, '=');
+	AUTO_FREE char *text =
+		removes || !value ? xstrdup(word) : xstrndup(word, (size_t)(value + 1 - word));
+	AUTO_FREE char *copy = xstrdup(line);
+	char *rest = copy, *item;
+
+	while ((item = strsep(&rest, " \t\n")))
+		if (strcmp(item, word) != 0 && strstr(item, text))
+			return xstrdup(item);
+	return NULL;
 }
 
 /* The entries could not be read: the running command line may show the same. */

@@ -904,6 +904,31 @@ static void grubby_loses_nothing(void **state)
 	}
 }
 
+/* The script of 2018 would make intel_iommu=pt of intel_iommu=on. */
+static void grubby_of_2018_is_updated_first(void **state)
+{
+	(void)state;
+	for (int loose = 0; loose < 2; loose++) {
+		struct world w;
+		const char *how;
+
+		fedora(&w);
+		put(&w, ENTRY, "options root=a intel_iommu=on\n");
+		put(&w, "usr/libexec/grubby/grubby-bls",
+		    loose ? "update_args() { :; }\n" : "update_args() { : '[[:space:]])$arg'; }\n");
+		add_word(&w, "iommu=pt");
+		make(&w);
+		how = manual(w.plan, "kernel parameter");
+		assert_int_equal(w.plan->step_n, loose ? 0 : 1);
+		assert_int_equal(how != NULL, loose);
+		if (how)
+			assert_has(
+				how,
+				"update grubby, then run onehop fix again: the installed one, of 2018, would change intel_iommu=on of /" ENTRY);
+		world_free(&w);
+	}
+}
+
 static void grubby_without_entries(void **state)
 {
 	struct world w;
@@ -2916,6 +2941,7 @@ int main(void)
 		cmocka_unit_test(with_grubby),
 		cmocka_unit_test(no_trial_with_grubby),
 		cmocka_unit_test(grubby_loses_nothing),
+		cmocka_unit_test(grubby_of_2018_is_updated_first),
 		cmocka_unit_test(grubby_without_entries),
 		cmocka_unit_test(grubby_and_two_of_a_key),
 		cmocka_unit_test(grubby_and_pci),

@@ -5,8 +5,9 @@
  *  - rpm-ostree: ostree_kernel_args_delete() of libostree 2019.3 and later deletes the first copy of a word;
  *  - kernelstub: kernelstub/application.py (commit ba89ab74): adds what is not there; -d deletes all copies, and
  *    leaves the rest in no order, which the one here keeps;
- *  - grubby: grubby(8), which promises all copies. The script of 2018 (grubby-bls, commit fdb5c761) changes only the
- *    first, and takes intel_iommu= for iommu=; what it makes then is not here.
+ *  - grubby: grubby(8), which promises all copies. `loose` is the script of 2018 (update_args() of grubby-bls, upstream's
+ *    commit fdb5c761, Fedora's 9a80bb6 and before): it looks for "iommu=" to add and "iommu=pt" to remove anywhere in
+ *    the line, and changes the first place up to the next blank. Later ones (608e31c and after) anchor the word.
  * What else the real ones do is not here.
  */
 #include "base/alloc.h"
@@ -26,6 +27,7 @@
 struct world {
 	struct rig rig;
 	bool idle;  /* the programs say that all is well, and do nothing */
+	bool loose; /* grubby: as in 2018 */
 	bool fails; /* rpm-ostree: at its end, with all of it done */
 	size_t changes;
 };
@@ -100,10 +102,38 @@ static int rpm_ostree(struct world *w, const char *const *argv, struct strbuf *o
 	return w->changes && w->fails ? 1 : 0;
 }
 
+/* One word, by the script of 2018. */
+static char *edited_loosely(const char *line, const char *word, bool add)
+{
+	const size_t key = (size_t)(strrchr(word, '=') + 1 - word);
+	AUTO_FREE char *found = xstrndup(word, add ? key : strlen(word));
+	const char *at = strstr(line, found);
+
+	if (!at)
+		return add ? xprintf("%s %s", line, word) : xstrdup(line);
+	return xprintf("%.*s%s%s", (int)(at - line), line, add ? word : "", at + strcspn(at, " "));
+}
+
+static char *edited_all_loosely(const char *line, const char *words, bool add)
+{
+	AUTO_FREE char *copy = xstrdup(words);
+	char *now = xstrndup(line, strcspn(line, "\n")), *rest = copy, *word;
+
+	while ((word = strsep(&rest, " "))) {
+		char *next = edited_loosely(now, word, add);
+
+		free(now);
+		now = next;
+	}
+	return now;
+}
+
 static void edit_entry(struct world *w, const char *path, const char *words, bool add)
 {
 	AUTO_FREE char *text = rig_get(&w->rig, path);
-	AUTO_FREE char *line = edited_all(text + strlen("options "), words, add);
+	const char *options = text + strlen("options ");
+	AUTO_FREE char *line = w->loose ? edited_all_loosely(options, words, add)
+					: edited_all(options, words, add);
 	AUTO_FREE char *next = xprintf("options %s\n", line);
 
 	rig_put(&w->rig, path, next);
@@ -448,6 +478,48 @@ static void second_copy_is_not_removed(void **state)
 	}
 }
 
+/* A grubby that takes other words for the fix's is not run where there are such. */
+static void words_are_not_mistaken(void **state)
+{
+	static const char script[] = "#!/bin/bash\nupdate_args() { :; }\n";
+	const struct keeper *k = &keepers[1];
+	struct world w;
+
+	(void)state;
+	world_open(&w, k, "ro intel_iommu=on");
+	rig_put(&w.rig, "usr/libexec/grubby/grubby-bls", script);
+	w.loose = true;
+	assert_int_equal(apply(&w, k), FIX_ROLLED_BACK);
+	assert_line(&w, k, "ro intel_iommu=on");
+	assert_non_null(
+		strstr(w.rig.texts.text, "would change intel_iommu=on instead of iommu=pt"));
+
+	k->set(&w, "ro");
+	assert_int_equal(apply(&w, k), FIX_DONE);
+	assert_line(&w, k, "ro iommu=pt pci=realloc");
+	k->set(&w, "ro iommu=pt,strict iommu=pt pci=realloc");
+	assert_int_equal(undo(&w), FIX_NOT_ROLLED_BACK);
+	assert_line(&w, k, "ro iommu=pt,strict iommu=pt pci=realloc");
+	k->set(&w, "ro intel_iommu=on iommu=pt pci=realloc");
+	assert_int_equal(undo(&w), FIX_DONE);
+	assert_int_equal(w.changes, 1);
+	rig_close(&w.rig);
+}
+
+static void later_grubby_mistakes_nothing(void **state)
+{
+	const struct keeper *k = &keepers[1];
+	struct world w;
+
+	(void)state;
+	world_open(&w, k, "ro intel_iommu=on");
+	rig_put(&w.rig, "usr/libexec/grubby/grubby-bls",
+		"#!/bin/bash\nupdate_args() { : \"([[:space:]])$arg\"; }\n");
+	assert_int_equal(apply(&w, k), FIX_DONE);
+	assert_line(&w, k, "ro intel_iommu=on iommu=pt pci=realloc");
+	rig_close(&w.rig);
+}
+
 /* Logs of earlier versions have no counts, and a log with counts that cannot be is damaged. */
 static void counts_in_the_log(void **state)
 {
@@ -629,6 +701,8 @@ int main(void)
 		cmocka_unit_test(second_copy_stays_on_retry),
 		cmocka_unit_test(copy_of_later_stays),
 		cmocka_unit_test(second_copy_is_not_removed),
+		cmocka_unit_test(words_are_not_mistaken),
+		cmocka_unit_test(later_grubby_mistakes_nothing),
 		cmocka_unit_test(counts_in_the_log),
 		cmocka_unit_test(words_behind_dashes),
 		cmocka_unit_test(entries_differ),

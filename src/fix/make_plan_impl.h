@@ -277,6 +277,8 @@ void plan_each_grub_file(struct planner *p, void (*visit)(void *context, const c
 			 void *context);
 /* The words of a text up to a "--", as plan_each_word gives them; `file` NULL. */
 void plan_each_word_of(struct planner *p, const char *text, word_visitor *visit, void *context);
+/* The word is on that command line, and no later one is against it. */
+bool plan_word_counts(struct planner *p, const char *line, const char *word);
 /* Words that are on the running line, and count, need no step. */
 bool plan_word_runs(struct planner *p, const char *word);
 /* Notes about words that are against this one, with file and line. */

@@ -332,13 +332,18 @@ static void look_for_word(void *context, const char *word, const char *file, uns
 	s->found |= strcmp(word, s->word) == 0;
 }
 
-bool plan_word_runs(struct planner *p, const char *word)
+bool plan_word_counts(struct planner *p, const char *line, const char *word)
 {
 	struct running_search s = {.word = word};
 
-	if (!p->request->image && fact_known(p->m->kernel.cmdline))
-		plan_each_word_of(p, p->m->kernel.cmdline.value, look_at_running, &s);
+	plan_each_word_of(p, line, look_at_running, &s);
 	return s.found;
+}
+
+bool plan_word_runs(struct planner *p, const char *word)
+{
+	return !p->request->image && fact_known(p->m->kernel.cmdline) &&
+	       plan_word_counts(p, p->m->kernel.cmdline.value, word);
 }
 
 bool plan_text_has_word(struct planner *p, const char *text, const char *word)

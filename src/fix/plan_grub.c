@@ -153,31 +153,113 @@ static const char *words_in_row(struct planner *p, const struct planned_file *f)
 	return row.len ? arena_strndup(p->a, row.text, row.len) : NULL;
 }
 
-/* It was put back as it was, while the drop-in was kept: no reboot helps until it is made again. */
-static bool is_behind(struct planner *p, const char *config, const char *word)
+/* What makes the menu of these files. */
+struct made_by {
+	const char *config; /* the menu; NULL: nobody can look */
+	const char *update; /* a command */
+};
+
+static enum there is_in_menu(struct planner *p, const struct made_by *by, const char *word)
 {
-	enum there there;
-	const char *text = config ? plan_read(p, &there, config) : NULL;
+	enum there there = THERE_UNKNOWN;
+	const char *text = by->config ? plan_read(p, &there, by->config) : NULL;
 	AUTO_FREE char *own = text ? grub_own_entries(text) : NULL;
 
-	return own && !plan_text_has_word(p, own, word);
+	if (!own)
+		return THERE_UNKNOWN;
+	return plan_text_has_word(p, own, word) ? THERE_YES : THERE_NO;
 }
 
-/*
- * False: nothing to write, our file has all of them and only a reboot is due. `config` is what is made
- * of it; NULL: nobody can look.
- */
-static bool write_drop_in(struct planner *p, const char *config, struct planned_file **ret)
+/* But not if the menu was put back as it was, while the file was kept: no reboot helps until it is made again. */
+static void drop_ours(struct planner *p, const struct planned_file *f, const struct made_by *by)
 {
-	struct planned_file *f = plan_drop_in(p, FILE_GRUB, PHASE_BOOT, ABOUT);
-
-	for (size_t i = p->word_n; f && i-- > 0;)
-		if (f->there && plan_text_has_word(p, f->old, p->words[i].word) &&
-		    !is_behind(p, config, p->words[i].word)) {
+	for (size_t i = p->word_n; f->there && i-- > 0;)
+		if (plan_text_has_word(p, f->old, p->words[i].word) &&
+		    is_in_menu(p, by, p->words[i].word) != THERE_NO) {
 			plan_note(p, "/%s already has %s; reboot for it to take effect", FILE_GRUB,
 				  p->words[i].word);
 			plan_word_drop(p, i);
 		}
+}
+
+/* ---- what a person's files have ---- */
+
+struct stands {
+	const char *word, *file;
+	unsigned line;
+};
+
+static void find_theirs(void *context, const char *word, const char *file, unsigned line)
+{
+	struct stands *s = context;
+
+	if (!s->file && strcmp(word, s->word) == 0 && strcmp(file, "/" FILE_GRUB) != 0 &&
+	    strcmp(file, "/proc/cmdline") != 0)
+		*s = (struct stands){s->word, file, line};
+}
+
+/* The menu has it once it is made again, so that another would be there twice. */
+static bool is_theirs(struct planner *p, struct stands *s)
+{
+	const char *line = plan_grub_line(p);
+
+	plan_each_word(p, find_theirs, s);
+	if (!s->file || p->request->confirms)
+		return false;
+	if (!line)
+		plan_note(
+			p,
+			"%s:%u has %s: if that takes effect, the command line will have it twice, which does no harm",
+			s->file, s->line, s->word);
+	return line && plan_word_counts(p, line, s->word);
+}
+
+/* `others`: the menu is made again for other words. */
+static void say_theirs(struct planner *p, const struct made_by *by, const struct stands *s,
+		       struct texts rules, bool others)
+{
+	if (is_in_menu(p, by, s->word) == THERE_YES)
+		plan_note(p, "%s:%u already has %s; reboot for it to take effect", s->file, s->line,
+			  s->word);
+	else if (others)
+		plan_note(p, "%s:%u already has %s: regenerating the boot menu brings it", s->file,
+			  s->line, s->word);
+	else
+		plan_manual(p, rules, arena_printf(p->a, "kernel parameter %s", s->word),
+			    "%s, line %u, already has it: %srun `%s`, and reboot", s->file, s->line,
+			    p->request->image ? "in that system, " : "", by->update);
+}
+
+static void drop_theirs(struct planner *p, const struct made_by *by)
+{
+	struct wanted_word *theirs = NULL;
+	size_t n = 0;
+
+	for (size_t i = p->word_n; i-- > 0;) {
+		struct stands s = {.word = p->words[i].word};
+
+		if (!is_theirs(p, &s))
+			continue;
+		*ARENA_PUSH(p->a, theirs, n) = p->words[i];
+		plan_word_drop(p, i);
+	}
+	while (n-- > 0) {
+		struct stands s = {.word = theirs[n].word};
+
+		plan_each_word(p, find_theirs, &s);
+		say_theirs(p, by, &s, theirs[n].purpose.rules, p->word_n > 0);
+	}
+}
+
+/* False: nothing to write, the files have all of them. */
+static bool write_drop_in(struct planner *p, const struct made_by *by, struct planned_file **ret)
+{
+	struct planned_file *f = plan_drop_in(p, FILE_GRUB, PHASE_BOOT, ABOUT);
+
+	if (f) {
+		drop_ours(p, f, by);
+		drop_theirs(p, by);
+	}
 	if (!f || !p->word_n)
 		return false;
 	for (size_t i = 0; i < p->word_n; i++)
@@ -303,6 +385,7 @@ void plan_grub_drop_in(struct planner *p)
 	const char *text;
 	struct grub g = *find_grub(p, &text, &there);
 	struct planned_file *f;
+	struct made_by by;
 
 	g.config = resolve(p, g.config);
 	if (!p->request->image && plan_exists(p, "%s", g.config) == THERE_NO) {
@@ -314,34 +397,36 @@ void plan_grub_drop_in(struct planner *p)
 		plan_boot_by_hand(p);
 		return;
 	}
-	if (!write_drop_in(p, p->request->image ? NULL : g.config, &f))
+	by.update = plan_is_debian_like(p) ? "update-grub"
+					   : arena_printf(p->a, "%s -o /%s", g.mkconfig, g.config);
+	by.config = p->request->image ? NULL : g.config;
+	if (!write_drop_in(p, &by, &f))
 		return;
 	if (p->request->image)
 		add_image_tool(p, &g, f);
 	else
 		add_bracket(p, &g, f);
 	plan_words_want(p);
-	way_back(p, f, g.config,
-		 plan_is_debian_like(p) ? "update-grub"
-					: arena_printf(p->a, "%s -o /%s", g.mkconfig, g.config));
+	way_back(p, f, g.config, by.update);
 }
 
 /* ---- Proxmox with GRUB on several EFI partitions, each with a grub.cfg of its own ---- */
 
 void plan_grub_refresh(struct planner *p)
 {
+	static const struct made_by by = {NULL, "proxmox-boot-tool refresh"};
 	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
 	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
 	const struct tool apply = {.argv = argv, .deadline_s = 300};
 	struct purpose purpose = serves;
 	struct planned_file *f;
 
-	if (!write_drop_in(p, NULL, &f))
+	if (!write_drop_in(p, &by, &f))
 		return;
 	plan_tool(p, PHASE_BOOT, &undo, &purpose, "refresh the boot partitions");
 	plan_file_step(p, f);
 	purpose.reboot = true;
 	plan_tool(p, PHASE_BOOT, &apply, &purpose, "refresh the boot partitions");
 	plan_words_want(p);
-	way_back(p, f, grubs[0].config, "proxmox-boot-tool refresh");
+	way_back(p, f, grubs[0].config, by.update);
 }

@@ -1721,6 +1721,56 @@ static void acs_config_of_grub(void **state)
 	}
 }
 
+/* What a person wrote and has not made the menu of yet comes with it: a line of ours would say it twice. */
+static void words_of_a_person_that_wait(void **state)
+{
+	static const struct {
+		const char *file, *menu;
+		bool acs; /* another word is wanted too */
+		size_t step_n;
+		const char *manual, *note;
+	} rows[] = {
+		{DEFAULTS "=\"quiet iommu=pt\"\n", "linux /vmlinuz quiet\n", false, 0,
+		 "/" CLOUD ", line 1, already has it: run `update-grub`, and reboot", NULL},
+		{DEFAULTS "=\"quiet iommu=pt\"\n", "linux /vmlinuz quiet iommu=pt\n", false, 0,
+		 NULL, "/" CLOUD ":1 already has iommu=pt; reboot for it to take effect"},
+		{DEFAULTS "=\"quiet iommu=pt\"\n", "linux /vmlinuz quiet\n", true, 3, NULL,
+		 "/" CLOUD ":1 already has iommu=pt: regenerating the boot menu brings it"},
+		{DEFAULTS "=\"iommu=pt $(cat /x)\"\n", "linux /vmlinuz quiet\n", false, 3, NULL,
+		 "/" CLOUD
+		 ":1 has iommu=pt: if that takes effect, the command line will have it twice"},
+		/* It does not count there, or is for another entry. */
+		{DEFAULTS "=\"iommu=pt iommu=nopt\"\n", "linux /vmlinuz quiet\n", false, 3, NULL,
+		 NULL},
+		{"GRUB_CMDLINE_LINUX_RECOVERY=iommu=pt\n", "linux /vmlinuz quiet\n", false, 3, NULL,
+		 NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct world w;
+		const char *how;
+
+		debian(&w);
+		put(&w, CLOUD, rows[i].file);
+		put(&w, GRUB_CFG, rows[i].menu);
+		add_word(&w, "iommu=pt");
+		if (rows[i].acs)
+			add_word(&w, "pci=realloc");
+		make(&w);
+		how = manual(w.plan, "kernel parameter");
+		assert_int_equal(w.plan->step_n, rows[i].step_n);
+		assert_int_equal(how != NULL, rows[i].manual != NULL);
+		if (how)
+			assert_string_equal(how, rows[i].manual);
+		if (rows[i].note)
+			assert_true(has_note(w.plan, rows[i].note));
+		if (rows[i].acs)
+			assert_null(strstr(content(w.plan, DROP_IN), "iommu=pt"));
+		world_free(&w);
+	}
+}
+
 /* grubby gives all entries one word, and GRUB's files are not what they are made from. */
 static void acs_config_of_grubby(void **state)
 {
@@ -2966,6 +3016,7 @@ int main(void)
 		cmocka_unit_test(acs_lifetimes),
 		cmocka_unit_test(acs_config),
 		cmocka_unit_test(acs_config_of_grub),
+		cmocka_unit_test(words_of_a_person_that_wait),
 		cmocka_unit_test(acs_config_of_grubby),
 		cmocka_unit_test(acs_unknown),
 		cmocka_unit_test(acs_lockdown),

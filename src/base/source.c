@@ -188,3 +188,55 @@ struct source *source_new_tee(struct source *inner, struct source *map)
 	pthread_mutex_init(&t->lock, NULL);
 	return &t->base;
 }
+
+/* ---- a map over another source ---- */
+
+struct over {
+	struct source base;
+	struct source *inner, *map;
+};
+
+static struct source *layer_of(struct source *s, const char *path, enum source_kind kind)
+{
+	const struct over *o = (struct over *)s;
+
+	return source_entry_of(o->map, path, kind) ? o->map : o->inner;
+}
+
+static int over_read(struct source *s, const char *path, char **ret, size_t *ret_size)
+{
+	struct source *layer = layer_of(s, path, SOURCE_FILE);
+
+	return layer->ops->read(layer, path, ret, ret_size);
+}
+
+static int over_list(struct source *s, const char *path, char ***ret_names, size_t *ret_n)
+{
+	struct source *layer = layer_of(s, path, SOURCE_LIST);
+
+	return layer->ops->list(layer, path, ret_names, ret_n);
+}
+
+static int over_link(struct source *s, const char *path, char **ret)
+{
+	struct source *layer = layer_of(s, path, SOURCE_LINK);
+
+	return layer->ops->link(layer, path, ret);
+}
+
+static void over_free(struct source *s)
+{
+	source_free(((struct over *)s)->inner);
+}
+
+struct source *source_new_over(struct source *inner, struct source *map)
+{
+	static const struct source_ops ops = {over_read, over_list, over_link, over_free};
+	struct over *o = xcalloc(1, sizeof(*o));
+
+	o->base.ops = &ops;
+	o->base.name = xstrdup(inner->name);
+	o->inner = inner;
+	o->map = map;
+	return &o->base;
+}

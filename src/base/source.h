@@ -37,6 +37,8 @@ int source_open_root(const char *folder, const struct source_provider *providers
 struct source *source_new_map(const char *name);
 /* Reads through to `inner` and remembers every answer in `map`, so that `map` replays them. */
 struct source *source_new_tee(struct source *inner, struct source *map);
+/* Answers from `map` what is in it, and from `inner`, which it frees with itself, all else. */
+struct source *source_new_over(struct source *inner, struct source *map);
 void source_free(struct source *s); /* a tee frees neither of its two; NULL is fine */
 
 /* What the source was opened from, for messages: "/", "machine.tar.gz". */

@@ -4,6 +4,8 @@
 
 #include "fix/journal.h"
 
+struct source;
+
 enum fix_event {
 	FIX_STEP_START, /* about to be done */
 	FIX_STEP_DONE,
@@ -86,6 +88,12 @@ void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_
  * done. Nothing is changed, and no program is run. A full disk does not show.
  */
 enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journal_entry *e);
+/*
+ * The same of fix_recover, without a report: how many fixes it would undo. `would` (struct fix_host) gets what the files
+ * are then, but for what only a program makes.
+ */
+size_t fix_rehearse_recover(const struct fix_run *run, const struct journal_entry *entries,
+			    size_t n, struct source *would);
 /* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
 	     unsigned *ret_number);

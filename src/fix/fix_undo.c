@@ -234,9 +234,11 @@ static void undo_by_program(struct undoing *u, size_t i)
 	const struct step *s = &u->e->plan->steps[i];
 	struct stat st;
 
-	if (!u->run->host->image)
+	if (!u->run->host->image) {
 		undo(u, i);
-	else if (s->undo_if && host_stat(u->run->host, s->undo_if, &st) == -ENOENT)
+		if (s->link && u->e->marks[i] == MARK_UNDONE)
+			host_would_unlink(u->run->host, s->link);
+	} else if (s->undo_if && host_stat(u->run->host, s->undo_if, &st) == -ENOENT)
 		skipped(u, i, "what it would be run on is not there");
 	else if (!undo_by_link(u, i))
 		leave_program(u, i);
@@ -809,16 +811,20 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 
 /* ---- what it would come to ---- */
 
-enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journal_entry *e)
+/* `asked`: a person asks for this undo, which then takes back what the log has lost too. */
+static size_t rehearse(const struct fix_run *run, const struct journal_entry *e, bool asked,
+		       struct source *would)
 {
 	struct arena *a = e->plan->arena;
 	const size_t n = e->plan->step_n;
+	AUTO_FREE bool *lost = NULL;
 	struct fix_host host = *run->host;
 	struct fix_run dry = *run;
 	struct journal_entry copy = *e;
 	struct undoing u = {.run = &dry, .e = &copy, .other_boot = is_other_boot(&host, e)};
 
 	host.rehearsal = true;
+	host.would = would;
 	host.run = run->rehearse ? run->rehearse : host_rehearse_program;
 	dry.host = &host;
 	copy.marks = arena_alloc(a, n + 1, sizeof(*copy.marks));
@@ -826,8 +832,39 @@ enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journa
 	memcpy(copy.marks, e->marks, n * sizeof(*copy.marks));
 	memcpy(copy.errors, e->errors, n * sizeof(*copy.errors));
 	u.restored = arena_alloc(a, n + 1, sizeof(*u.restored));
-	fix_adopt_lost(&host, &copy);
-	return undo_all(&u) ? FIX_NOT_ROLLED_BACK : FIX_DONE;
+	if (asked)
+		fix_adopt_lost(&host, &copy);
+	else
+		fix_find_lost(&host, &copy, &lost);
+	u.lost = lost;
+	return undo_all(&u);
+}
+
+enum fix_result fix_rehearse_undo(const struct fix_run *run, const struct journal_entry *e)
+{
+	return rehearse(run, e, true, NULL) ? FIX_NOT_ROLLED_BACK : FIX_DONE;
+}
+
+size_t fix_rehearse_recover(const struct fix_run *run, const struct journal_entry *entries,
+			    size_t n, struct source *would)
+{
+	struct fix_run silent = *run;
+	size_t found = 0;
+
+	silent.report = NULL;
+	if (fix_check_damage(entries, n) < 0)
+		return 0;
+	for (size_t i = n; i-- > 0;) {
+		const struct journal_entry *e = &entries[i];
+
+		if (!fix_is_interrupted(e) || fix_check_later(entries, n, i) < 0)
+			continue;
+		if (fix_check_mounted(run->host, e->plan) < 0)
+			break;
+		rehearse(&silent, e, false, would);
+		found++;
+	}
+	return found;
 }
 
 /* ---- what it would find ---- */

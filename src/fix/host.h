@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct source;
 struct stat;
 struct strbuf;
 
@@ -50,6 +51,8 @@ struct fix_host {
 	bool image;
 	/* all that writes does nothing, and says that it went well; `run` is the caller's, who runs nothing either */
 	bool rehearsal;
+	/* A rehearsal's: a map that gets the content of each file that would be written; NULL: nobody asks. */
+	struct source *would;
 	fix_runner *run;
 	void *run_context;
 	bool all_fat; /* for tests: every file system counts as FAT */
@@ -88,6 +91,8 @@ int host_replace(struct fix_host *h, const char *path, const char *data, size_t 
  * and not where chattr has set "i" or "a".
  */
 int host_check_writable(struct fix_host *h, const char *path);
+/* To `would`: a program that is not run in a rehearsal would remove that link. */
+void host_would_unlink(struct fix_host *h, const char *path);
 /* Removes a file, durably; folders stay. 0 if it is not there. */
 int host_remove(struct fix_host *h, const char *path);
 /* Adds to the end of a file of onehop's own (made with 0600), on disk when this returns. */

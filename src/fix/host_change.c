@@ -667,6 +667,8 @@ int host_change(struct fix_host *h, const char *path, const struct host_change *
 
 	if (r >= 0)
 		r = place_check_writable(&x.place);
+	if (h->rehearsal && r >= 0)
+		host_would_write(h, path, &c->put);
 	if (h->rehearsal)
 		return r == -ENOENT ? 0 : r;
 	if (r == -ENOENT)

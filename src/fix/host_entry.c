@@ -176,6 +176,8 @@ int host_replace_entry(struct fix_host *h, const char *path, const char *seen, c
 
 	if (r == 0)
 		r = place_check_writable(&p);
+	if (h->rehearsal && r == 0)
+		host_would_write(h, path, &c.put);
 	if (h->rehearsal)
 		return r == -ENOENT ? 0 : r;
 	if (r == -ENOENT)
@@ -200,6 +202,8 @@ int host_remove_entry(struct fix_host *h, const char *path)
 
 	if (r == 0)
 		r = place_check_writable(&p);
+	if (h->rehearsal && r == 0)
+		host_would_write(h, path, &(struct bytes){0});
 	if (h->rehearsal)
 		return r == -ENOENT ? 0 : r;
 	if (r == 0)

@@ -46,8 +46,10 @@ int host_remove_link(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_stat(h, path, &st);
 
-	if (h->rehearsal)
+	if (h->rehearsal) {
+		host_would_unlink(h, path);
 		return 0;
+	}
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = host_read_link(h, path, &target);
@@ -88,8 +90,10 @@ int host_remove_folder(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
-	if (h->rehearsal)
+	if (h->rehearsal) {
+		host_would_remove_folder(h, path);
 		return 0;
+	}
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)

@@ -56,5 +56,9 @@ int host_make_new(struct fix_host *h, const struct place *p, int like, unsigned 
 int host_be_like(int old, int fd);
 /* 1: it was there. */
 int host_unlink_name(struct fix_host *h, const struct place *p, const char *name);
+/* host_would.c: to `would`, that the file would have that content; data NULL: that it would be gone. */
+void host_would_write(struct fix_host *h, const char *path, const struct bytes *content);
+/* The same of a folder, if it would be empty. */
+void host_would_remove_folder(struct fix_host *h, const char *path);
 /* The path below the root as a person would type it; the caller frees. */
 char *host_shown(const struct fix_host *h, const char *path);

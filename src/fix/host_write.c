@@ -262,8 +262,10 @@ int host_remove(struct fix_host *h, const char *path)
 	struct stat st;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
-	if (h->rehearsal)
+	if (h->rehearsal) {
+		host_would_write(h, path, &(struct bytes){0});
 		return 0;
+	}
 	if (r >= 0)
 		r = place_stat(&p, &st);
 	if (r >= 0)

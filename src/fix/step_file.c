@@ -394,6 +394,8 @@ static int make_again(struct fix_host *h, const struct step *s, struct strbuf *o
 		return r;
 	seen.data = now;
 	put.data = made;
+	if (h->rehearsal) /* what its program would make is unknown */
+		put = seen;
 	c = boot_change(&seen, &put, true);
 	return change(h, s, &c, output);
 }

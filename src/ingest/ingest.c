@@ -233,7 +233,8 @@ static int read_machine(struct source *s, const struct machine_request *request,
 }
 
 int ingest_machine_source(const char *const *from, size_t n, const char *host, int pid,
-			  unsigned parts, struct machine **ret, struct source **ret_source)
+			  unsigned parts, struct source *ahead, struct machine **ret,
+			  struct source **ret_source)
 {
 	struct machine_request request = {.parts = parts, .pid = pid};
 	struct source *s = NULL;
@@ -245,6 +246,8 @@ int ingest_machine_source(const char *const *from, size_t n, const char *host, i
 		r = open_all(from, n, host, t, &s);
 	} else {
 		r = machine_open_live(&request, &s);
+		if (r == 0 && ahead)
+			s = source_new_over(s, ahead);
 	}
 	if (r == 0)
 		r = read_machine(s, &request, t, n ? from[0] : NULL, ret);
@@ -260,7 +263,7 @@ int ingest_machine(const char *const *from, size_t n, const char *host, int pid,
 		   struct machine **ret)
 {
 	struct source *s;
-	int r = ingest_machine_source(from, n, host, pid, parts, ret, &s);
+	int r = ingest_machine_source(from, n, host, pid, parts, NULL, ret, &s);
 
 	if (r == 0)
 		source_free(s);

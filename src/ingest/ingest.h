@@ -36,9 +36,13 @@ int ingest_record(const char *const *from, size_t n, const char *host, int pid, 
  */
 int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
 		   struct machine **ret);
-/* The same, and the source that it was read from, owned by the caller: a plan asks it for files. */
+/*
+ * The same, and the source that it was read from, owned by the caller: a plan asks it for files. `ahead`: a map that
+ * answers before the live host, and outlives the source; NULL: none.
+ */
 int ingest_machine_source(const char *const *from, size_t n, const char *host, int pid,
-			  unsigned parts, struct machine **ret, struct source **ret_source);
+			  unsigned parts, struct source *ahead, struct machine **ret,
+			  struct source **ret_source);
 
 /* ---- what is read ---- */
 

@@ -97,13 +97,17 @@ static bool is_stuck(const struct journal_entry *e)
 }
 
 static void add_unfinished_fix(struct document *out, const struct journal_entry *e,
-			       const char *root)
+			       const char *root, bool past_undo)
 {
+	const char *then =
+		past_undo ? "what follows is the plan for the system as it is then"
+			  : "then it plans again; what follows is for the system as it is now";
+
 	if (e->trial == TRIAL_OVER)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"The trial boot of fix %u of %s was not confirmed: the machine starts without its kernel parameters. To undo the rest of that fix: onehop undo %u. onehop fix --apply does this first, and then plans again: what follows is for the system as it is now.",
-			e->number, e->date, e->number);
+			"The trial boot of fix %u of %s was not confirmed: the machine starts without its kernel parameters. To undo the rest of that fix: onehop undo %u. onehop fix --apply does this first: %s.",
+			e->number, e->date, e->number, then);
 	else if (is_stuck(e))
 		document_paragraph(
 			out, STYLE_BAD, 0,
@@ -112,8 +116,8 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Fix %u of %s is not finished (%s). Unless another onehop is running, it was interrupted. To undo it: onehop undo %u%s. onehop fix --apply does this first, and then plans again: what follows is for the system as it is now.",
-			e->number, e->date, fix_state_word(e->state), e->number, root);
+			"Fix %u of %s is not finished (%s). Unless another onehop is running, it was interrupted. To undo it: onehop undo %u%s. onehop fix --apply does this first: %s.",
+			e->number, e->date, fix_state_word(e->state), e->number, root, then);
 	document_blank(out);
 }
 
@@ -166,7 +170,7 @@ static void add_unfinished(struct document *out, const struct plan_report *r)
 		const struct journal_entry *e = &r->journal[i];
 
 		if (journal_is_unfinished(e))
-			add_unfinished_fix(out, e, strbuf_str(&root));
+			add_unfinished_fix(out, e, strbuf_str(&root), r->past_undo);
 		else if (e->trial != TRIAL_NONE)
 			add_trial_fix(out, e);
 		else if (e->damage && !journal_is_over(e))
@@ -713,6 +717,7 @@ struct plan_report plan_report_of_session(const struct plan_session *p,
 	r.changes = &p->planned.changes;
 	r.judged = diagnosis_judged_any(p->diagnosis);
 	r.diagnosis = p->diagnosis;
+	r.past_undo = p->undone;
 	r.rules = p->o->rules;
 	r.rule_n = p->o->rule_n;
 	return r;

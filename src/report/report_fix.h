@@ -23,6 +23,7 @@ struct plan_report {
 	size_t journal_n;
 	const char *boot_id;        /* as in struct history_report; NULL: unknown */
 	const char *journal_unread; /* why earlier fixes could not be read; NULL: they were */
+	bool past_undo;             /* it is for what is there once interrupted fixes are undone */
 	const char *apply_words; /* "onehop fix --apply"; NULL: it is being applied, or cannot be */
 	bool is_root;            /* whoever runs this could apply it */
 	bool judged;             /* false: there was nothing to judge, or not one pair could be */

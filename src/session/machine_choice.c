@@ -59,7 +59,8 @@ int machine_choice_read_source(const struct machine_choice *c, unsigned parts, s
 	if (r < 0)
 		return r;
 	r = ingest_machine_source(c->from.items, c->from.n, c->host, c->pid,
-				  c->no_store ? parts & ~MACHINE_OBSERVED : parts, &m, &s);
+				  c->no_store ? parts & ~MACHINE_OBSERVED : parts, c->ahead, &m,
+				  &s);
 	if (r < 0)
 		return r;
 	r = observe_files(c->observed.items, c->observed.n, m);

@@ -16,6 +16,8 @@ struct machine_choice {
 	/* ---- results that are weighed ---- */
 	struct texts observed;
 	bool no_store; /* those in the state folder are not */
+	/* a map that answers before this host, the caller's; NULL: none */
+	struct source *ahead;
 };
 
 /* The process is one of this host, and one that runs; a host is one of texts. 0 or a negative errno with a sentence. */

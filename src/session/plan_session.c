@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/source.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -42,12 +43,40 @@ static enum ending look_ahead(struct plan_session *s, struct change_session *fix
 	return fix_foresee(&run, s->planned.plan) < 0 && applies ? ENDED_REFUSED : ENDED_WELL;
 }
 
+/* So that it is planned for the same files as when it is applied. */
+static struct source *foresee_undone(struct change_session *fix)
+{
+	struct source *would;
+	struct fix_run run;
+
+	if (!change_session_may_write(fix))
+		return NULL;
+	would = source_new_map("undone");
+	run = change_session_run(fix);
+	if (fix_rehearse_recover(&run, fix->journal, fix->journal_n, would))
+		return would;
+	source_free(would);
+	return NULL;
+}
+
+/* The files that are planned for, where they are not those that are there. *ret NULL: they are. */
+static int open_undone(const struct plan_session *s, const struct change_session *fix,
+		       struct source **ret)
+{
+	int r = s->undone ? source_open_root(fix->root ? fix->root : "/", NULL, NULL, ret) : 0;
+
+	if (r == 0 && s->undone)
+		*ret = source_new_over(*ret, s->undone);
+	return r;
+}
+
 enum ending plan_session_begin(struct plan_session *s, const struct plan_choice *o,
 			       const struct machine_choice *from, struct change_session *fix,
 			       bool applies)
 {
-	const struct planning how = {
-		.from = from,
+	struct machine_choice choice = *from;
+	struct planning how = {
+		.from = &choice,
 		.root = fix ? fix->root : NULL,
 		.propose = {.rules = o->rules,
 			    .rule_n = o->rule_n,
@@ -59,15 +88,22 @@ enum ending plan_session_begin(struct plan_session *s, const struct plan_choice 
 			    : o->kept ? CHANGE_KEPT
 				      : CHANGE_LASTING,
 	};
+	int r;
 
 	*s = (struct plan_session){.o = o};
 	if (fix && applies && check_trial(fix) != ENDED_WELL)
 		return ENDED_REFUSED;
-	if (machine_choice_read(from, MACHINE_TO_JUDGE, &s->machine) < 0)
+	s->undone = fix && !applies ? foresee_undone(fix) : NULL;
+	choice.ahead = fix && fix->root ? NULL : s->undone;
+	if (machine_choice_read(&choice, MACHINE_TO_JUDGE, &s->machine) < 0)
 		return ENDED_UNDECIDED;
 	s->topology = topology_new(s->machine);
 	s->diagnosis = diagnose(s->topology);
-	if (planned_make(&how, s->diagnosis, &s->planned) < 0)
+	if (open_undone(s, fix, &how.source) < 0)
+		return ENDED_UNDECIDED;
+	r = planned_make(&how, s->diagnosis, &s->planned);
+	source_free(how.source);
+	if (r < 0)
 		return ENDED_UNDECIDED;
 	if (o->trial && s->planned.plan->no_trial)
 		return refuse_trial(s->planned.plan);
@@ -107,4 +143,5 @@ void plan_session_done(struct plan_session *s)
 	if (s->topology)
 		topology_free(s->topology);
 	machine_free(s->machine);
+	source_free(s->undone);
 }

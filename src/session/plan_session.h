@@ -24,6 +24,8 @@ struct plan_session {
 	struct topology *topology;
 	struct diagnosis *diagnosis;
 	struct planned planned;
+	/* What --apply undoes first: what the files are then, which the plan is for. NULL: there is nothing. */
+	struct source *undone;
 };
 
 /*

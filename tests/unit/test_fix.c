@@ -7,7 +7,9 @@
 #include "base/array.h"
 #include "base/child.h"
 #include "base/err.h"
+#include "base/source.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "fix/fix_impl.h"
 #include "fix/grub_menu.h"
 #include "fix/journal_impl.h"
@@ -350,8 +352,39 @@ static void meddle(struct rig *g)
 	}
 }
 
+/* What a program makes is known only if it makes it: the old bytes are put back, but for what it made since. */
+static bool is_made(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].kind == STEP_GENERATED && strcmp(p->steps[i].target, path) == 0)
+			return true;
+	return false;
+}
+
+/* The files are as was foreseen. */
+static void assert_would(const struct rig *g, const struct plan *p, const struct source *would)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	size_t n;
+
+	entries = source_entries(would, &n);
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *now = NULL;
+
+		if (entries[i].kind != SOURCE_FILE || is_made(p, entries[i].path) ||
+		    text_starts_with(entries[i].path, JOURNAL_FOLDER))
+			continue;
+		now = rig_get(g, entries[i].path);
+		if (entries[i].error)
+			assert_null(now);
+		else
+			assert_string_equal(now, entries[i].data);
+	}
+}
+
 static void round_of_rehearsal(struct rig *g, size_t *stuck)
 {
+	struct source *would = source_new_map("would");
 	AUTO_PLAN struct plan *p = rig_random_plan(g);
 	AUTO_FREE char *before = NULL, *log = NULL, *after = NULL, *foreseen = NULL;
 	const struct fix_run *run = &g->run;
@@ -359,14 +392,18 @@ static void round_of_rehearsal(struct rig *g, size_t *stuck)
 	enum fix_result result, after_result;
 	size_t n, failing;
 
-	if (apply(g, p) != FIX_DONE)
+	if (apply(g, p) != FIX_DONE) {
+		source_free(would);
 		return;
+	}
 	meddle(g);
 	before = rig_tree(g);
 	log = rig_get(g, JOURNAL_FOLDER "/fixes/1/log.jsonl");
 	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
 	rig_listen(g);
 	result = fix_rehearse_undo(run, &entries[0]);
+	entries[0].state = FIX_APPLYING; /* as if it had been cut short */
+	assert_int_equal(fix_rehearse_recover(run, entries, n, would), 1);
 	failing = g->events[FIX_UNDO_FAILED];
 	foreseen = xstrdup(strbuf_str(&g->texts));
 	assert_tree(g, before);
@@ -379,6 +416,8 @@ static void round_of_rehearsal(struct rig *g, size_t *stuck)
 	if (failing || g->events[FIX_UNDO_FAILED])
 		assert_string_equal(strbuf_str(&g->texts), foreseen);
 	assert_int_equal(after_result, result);
+	assert_would(g, p, would);
+	source_free(would);
 }
 
 /* It comes to what the undo then comes to, says the same, and changes nothing. */

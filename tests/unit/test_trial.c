@@ -538,6 +538,9 @@ struct planned {
 	struct plan *plan;
 };
 
+/* What answers before the files of the rig; NULL: nothing. */
+static struct source *ahead;
+
 /* Only what make_plan sets differs from plan to plan. */
 static struct machine *hardware;
 
@@ -580,6 +583,8 @@ static void make_plan(struct rig *g, enum trial_wish trial, bool confirms, const
 	if (!confirms)
 		change_add(&ret->set, &option);
 	assert_int_equal(source_open_root(g->root, NULL, NULL, &ret->source), 0);
+	if (ahead)
+		ret->source = source_new_over(ret->source, ahead);
 	request.machine = hardware;
 	request.source = ret->source;
 	ret->plan = plan_make(&request, &ret->set);
@@ -1451,6 +1456,65 @@ static void lost_lines(void **state)
 	}
 	plan_confirmation(g, &again);
 	assert_confirms(g);
+}
+
+static int run_none(void *context, const char *const *argv, unsigned deadline_s,
+		    struct strbuf *output, int *ret_status)
+{
+	(void)context;
+	(void)argv;
+	(void)deadline_s;
+	(void)output;
+	*ret_status = 0;
+	return 0;
+}
+
+/* What each step of a plan does, and what it writes; the caller frees. */
+static char *steps_of(const struct plan *p)
+{
+	struct strbuf b = {0};
+
+	for (size_t i = 0; i < p->step_n; i++)
+		strbuf_printf(&b, "%s\n%s\n", p->steps[i].what,
+			      p->steps[i].new.data ? p->steps[i].new.data : "");
+	return b.text;
+}
+
+static char *steps_planned(struct rig *g)
+{
+	AUTO_PLANNED struct planned p;
+
+	plan_trial(g, &p);
+	return steps_of(p.plan);
+}
+
+/* The rest of the fix is there still, and --apply undoes it first: the plan that is shown is the one that comes then. */
+static void the_plan_past_an_unconfirmed_trial(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *shown = NULL, *now = NULL, *then = NULL;
+	struct journal_entry *entries;
+	size_t n;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_boots(g, "");
+	assert_state(g, FIX_ON_TRIAL, TRIAL_OVER);
+	now = steps_planned(g);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	ahead = source_new_map("ahead");
+	g->run.rehearse = run_none;
+	assert_int_equal(fix_rehearse_recover(&g->run, entries, n, ahead), 1);
+	shown = steps_planned(g);
+	source_free(ahead);
+	ahead = NULL;
+	journal_free(entries, n);
+	assert_state(g, FIX_ON_TRIAL, TRIAL_OVER);
+	assert_int_equal(fix_recover(&g->run, &n), 0);
+	then = steps_planned(g);
+	assert_string_equal(shown, then);
+	assert_true(strlen(now) <
+		    strlen(then)); /* which is why it was not enough to plan for what is there */
 }
 
 static void not_confirmed(void **state)
@@ -2329,6 +2393,7 @@ int main(void)
 		TEST(confirmed),
 		TEST(confirmed_copies_have_sums),
 		TEST(lost_lines),
+		TEST(the_plan_past_an_unconfirmed_trial),
 		TEST(not_confirmed),
 		TEST(undone_before_its_boot),
 		TEST(undone_in_its_boot),
@@ -2370,6 +2435,7 @@ int main(void)
 		LOADER(displays),
 		LOADER(confirmed),
 		LOADER(confirmed_copies_have_sums),
+		LOADER(the_plan_past_an_unconfirmed_trial),
 		LOADER(not_confirmed),
 		LOADER(undone_before_its_boot),
 		LOADER(undone_in_its_boot),
@@ -2393,6 +2459,7 @@ int main(void)
 		EXTENDED(confirm_cut_short),
 		EXTENDED(undo_cut_short),
 		EXTENDED(errors),
+		NO_LINE(the_plan_past_an_unconfirmed_trial),
 		NO_LINE(not_confirmed),
 		NO_LINE(apply_cut_short),
 		TEST(no_room_to_confirm), /* the last: from here on in another mount namespace */

@@ -101,6 +101,13 @@ const char *source_stated(const struct source *s);
 void source_put_origin(struct source *map, const char *path, const char *origin);
 /* "paste.md:41"; NULL: unknown. The map's. */
 const char *source_origin(const struct source *s, const char *path);
+/*
+ * What lies at the path or below it, and has no answer, is missing for the reason `why`; "": for no other than what lies
+ * anywhere else. The path nearest to what is asked decides.
+ */
+void source_put_gap(struct source *map, const char *path, const char *why);
+/* NULL: there is none. The map's. */
+const char *source_gap(const struct source *s, const char *path);
 
 /* A cap on one file, so that no source, however hostile, can fill the memory. */
 #define SOURCE_MAX_FILE (16u << 20)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A source in memory: answers by path and question, in a hash table over an arena. */
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/source.h"
 #include "base/source_impl.h"
 #include "base/text.h"
@@ -22,8 +23,8 @@ struct map {
 	size_t n, size; /* size is a power of two */
 };
 
-/* A path's origin is kept like an answer to a question of its own. */
-enum { ASKED_ORIGIN = SOURCE_LIST + 1 };
+/* A path's origin, and why something is missing below it, are kept like answers to questions of their own. */
+enum { ASKED_ORIGIN = SOURCE_LIST + 1, ASKED_GAP };
 
 static uint64_t hash_of(const char *path, enum source_kind asked)
 {
@@ -184,6 +185,31 @@ const char *source_origin(const struct source *s, const char *path)
 		s->stated ? source_entry_of(s, path, (enum source_kind)ASKED_ORIGIN) : NULL;
 
 	return e ? e->data : NULL;
+}
+
+void source_put_gap(struct source *map, const char *path, const char *why)
+{
+	put_bytes(map, path, (enum source_kind)ASKED_GAP, why, strlen(why));
+}
+
+const char *source_gap(const struct source *s, const char *path)
+{
+	AUTO_FREE char *above = NULL;
+
+	if (!s->stated)
+		return NULL;
+	above = xstrdup(path);
+	for (;;) {
+		const struct source_entry *e =
+			source_entry_of(s, above, (enum source_kind)ASKED_GAP);
+		char *slash = strrchr(above, '/');
+
+		if (e)
+			return *e->data ? e->data : NULL;
+		if (!slash)
+			return NULL;
+		*slash = '\0';
+	}
 }
 
 static int map_read(struct source *s, const char *path, char **ret, size_t *ret_size)

@@ -142,8 +142,11 @@ static enum verdict whole_tree(struct rule_run *run)
 				    "PCI devices could not be listed");
 	FOR_EACH_GPU (g, run)
 		if (!g->pci->root)
-			return rule_unknown(run, "not in the text", "the bridges above GPU%zu",
-					    g->index);
+			return rule_unknown(run,
+					    fact_why_cut(g->pci->parent_unknown)
+						    ? g->pci->parent_unknown
+						    : "not in the text",
+					    "the bridges above GPU%zu", g->index);
 	return VERDICT_OK;
 }
 
@@ -351,7 +354,7 @@ static void run_rule(struct diagnosis_builder *b, const struct rule *rule, struc
 		outcome->verdict = check_whole(&run);
 	if (outcome->verdict != VERDICT_UNKNOWN) {
 		outcome->what = outcome->why = NULL;
-		outcome->root_would_tell = false;
+		outcome->root_would_tell = outcome->cut_off = false;
 	}
 }
 
@@ -401,6 +404,7 @@ enum verdict rule_unknown(struct rule_run *run, const char *why, const char *fmt
 	va_end(ap);
 	o->why = why ? arena_printf(run->d->arena, "%s: %s", o->what, why) : o->what;
 	o->root_would_tell = fact_why_needs_root(why);
+	o->cut_off = fact_why_cut(why);
 	return VERDICT_UNKNOWN;
 }
 

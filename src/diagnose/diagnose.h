@@ -205,6 +205,7 @@ struct outcome {
 	const char *what;     /* for unknown: what could not be seen: "the link of 0000:41:00.0" */
 	const char *why;      /* the same with the reason, where one is known */
 	bool root_would_tell; /* unknown only because root is missing */
+	bool cut_off;         /* unknown only because a text is cut off where it would state it */
 };
 
 struct diagnosis {

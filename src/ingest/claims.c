@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ingest/claims_impl.h"
+#include "ingest/part.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -174,6 +175,35 @@ void claim_link(struct claims *c, struct claim_at at, const char *target, const 
 void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
 {
 	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, ENOENT, "", 0);
+}
+
+/* ---- what is cut off ---- */
+
+static void add_gap(struct claims *c, const char *path, const char *at)
+{
+	if (c->gap_n >= CLAIMS_MAX) {
+		c->too_many = true;
+		return;
+	}
+	*ARENA_PUSH(c->arena, c->gaps, c->gap_n) = (struct claim_gap){path, at};
+}
+
+void claim_cut(struct claims *c, struct claim_at at, const char *path, ...)
+{
+	add_gap(c, PATH(c, path), place(c, at));
+}
+
+void claim_whole(struct claims *c, const char *path, ...)
+{
+	add_gap(c, PATH(c, path), NULL);
+}
+
+void claim_extent(struct claims *c, const struct part *p, size_t from, size_t to, const char *path,
+		  ...)
+{
+	const unsigned line = part_cut_in(p, from, to);
+
+	add_gap(c, PATH(c, path), line ? place(c, (struct claim_at){p->file, line}) : NULL);
 }
 
 /* ---- files of lines ---- */

@@ -53,6 +53,18 @@ void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
 void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/*
+ * An output that would state the path, or what lies below it, was cut off here. Of two paths the longer decides, and what
+ * is stated is known.
+ */
+void claim_cut(struct claims *c, struct claim_at at, const char *path, ...)
+	__attribute__((format(printf, 3, 4)));
+/* An output states all of it that it would: what is missing there is not in the text. */
+void claim_whole(struct claims *c, const char *path, ...) __attribute__((format(printf, 2, 3)));
+/* One of both: the lines from..to of the part are what it says of the path. */
+void claim_extent(struct claims *c, const struct part *p, size_t from, size_t to, const char *path,
+		  ...) __attribute__((format(printf, 5, 6)));
+
 /* ---- PCI functions and GPUs ---- */
 
 /* There is a function with this address, in any form. False: not a PCI address. */

@@ -30,6 +30,11 @@ struct disagreement {
 	const char *first, *first_at, *second, *second_at;
 };
 
+/* Where an output ends too early; `at` NULL: it does not. */
+struct claim_gap {
+	const char *path, *at;
+};
+
 /*
  * Besides paths of a machine the map holds, until claims_source takes them out:
  *   function/ADDRESS            a PCI function is listed
@@ -51,6 +56,8 @@ struct claims {
 	size_t line_file_n;
 	struct disagreement *disagreements;
 	size_t disagreement_n;
+	struct claim_gap *gaps;
+	size_t gap_n;
 	bool has_addresses;
 	bool too_many; /* everything after that is ignored */
 };

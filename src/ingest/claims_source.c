@@ -7,6 +7,8 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/fact.h"
+#include "machine/nvml_api.h"
 #include "machine/pci.h"
 
 #include <ctype.h>
@@ -115,6 +117,7 @@ static void stand_in(struct claims *c, struct gpus *g)
 		pci_address_format(a, g->by_number[i]);
 		claim(c, CLAIM_NOWHERE, "", "function/%s", g->by_number[i]);
 		claim(c, CLAIM_NOWHERE, "0x10de", DEVICES "/%s/vendor", g->by_number[i]);
+		claim_whole(c, DEVICES "/%s", g->by_number[i]);
 	}
 }
 
@@ -354,7 +357,7 @@ static void put_nvml(struct claims *c, const struct gpus *g)
 	put_of_all(c, doc, "cuda_version");
 	put_pairs(c, doc, g->n);
 	text = json_dumps(doc, 0);
-	source_put_file(c->map, "nvml.json", text, strlen(text));
+	source_put_file(c->map, NVML_DOCUMENT, text, strlen(text));
 	free(text);
 	json_decref(doc);
 }
@@ -458,6 +461,57 @@ static void drop_own(struct claims *c)
 	}
 }
 
+/* ---- what is cut off ---- */
+
+/* The address of a GPU by its number; NULL: there is none. */
+static const char *address_of(const struct gpus *g, const char *number)
+{
+	const unsigned long i = strtoul(number, NULL, 10);
+
+	return i < g->n && g->by_number[i][0] ? g->by_number[i] : NULL;
+}
+
+/* Of answers that become part of nvml.json (NVML_DOCUMENT); NULL: of a GPU that has no address. */
+static const char *gap_path(struct claims *c, const struct gpus *g, const char *path)
+{
+	static const struct {
+		const char *from, *to;
+	} folders[] = {
+		{"gpu/", NVML_DOCUMENT "/"},
+		{"pair/level/", NVML_DOCUMENT "/common_ancestor/"},
+		{"pair/p2p-", NVML_DOCUMENT "/p2p/"},
+		{"pair/", NVML_DOCUMENT "/"},
+	};
+
+	if (text_starts_with(path, "gpu/#")) {
+		const char *address = address_of(g, path + strlen("gpu/#"));
+
+		return address ? arena_printf(c->arena, NVML_DOCUMENT "/%s", address) : NULL;
+	}
+	if (strcmp(path, "gpu") == 0)
+		return NVML_DOCUMENT;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
+		if (text_starts_with(path, folders[i].from))
+			return arena_printf(c->arena, "%s%s", folders[i].to,
+					    path + strlen(folders[i].from));
+	return path;
+}
+
+/* The first place where something is cut off counts, and more than that another text has all of it. */
+static void put_gaps(struct claims *c, const struct gpus *g)
+{
+	for (int cut = 0; cut < 2; cut++)
+		for (size_t i = c->gap_n; i > 0; i--) {
+			const struct claim_gap *gap = &c->gaps[i - 1];
+			const char *path = gap_path(c, g, gap->path);
+
+			if (!path || (gap->at != NULL) != cut)
+				continue;
+			source_put_gap(c->map, path,
+				       cut ? arena_printf(c->arena, FACT_CUT "%s", gap->at) : "");
+		}
+}
+
 struct source *claims_source(struct claims *c)
 {
 	struct gpus *g = arena_alloc(c->arena, 1, sizeof(*g));
@@ -474,6 +528,7 @@ struct source *claims_source(struct claims *c)
 	put_environment(c);
 	put_cpu(c);
 	drop_own(c);
+	put_gaps(c, g);
 	c->map = NULL;
 	return map;
 }

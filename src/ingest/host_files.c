@@ -85,10 +85,12 @@ size_t cmdline_match(struct part *p, const struct text_line *lines, size_t n)
 
 void claim_cmdline_words(struct claims *c, struct claim_at at, const char *words, bool whole)
 {
-	if (whole)
+	if (whole) {
 		claim(c, at, words, "proc/cmdline");
-	else
-		claim_line(c, at, words, "stated/cmdline-part");
+		return;
+	}
+	claim_line(c, at, words, "stated/cmdline-part");
+	claim_cut(c, at, "proc/cmdline");
 }
 
 /* The words of a row but those at a break, which may be halves of one. */

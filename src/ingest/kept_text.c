@@ -28,9 +28,10 @@
 
 /*
  * Replaces a line that nothing was read from. It belongs to no output, so it separates parts as the
- * line did.
+ * line did, and unlike the dots of an author it does not say that lines are missing.
  */
-#define UNUSED "..."
+#define UNUSED   "???"
+#define OMISSION "..."
 
 /* ---- writing ---- */
 
@@ -74,6 +75,8 @@ static const char *gap_line(const struct text_line *l, const struct part *next)
 {
 	if (line_is_blank(l) || line_is_date(l))
 		return "";
+	if (line_is_omission(l))
+		return OMISSION;
 	if (line_is_skipped(l))
 		return "```";
 	return next && l == next->command_line && command_matters(l->text)

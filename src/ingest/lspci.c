@@ -828,18 +828,21 @@ static void state_absent(const struct function *f, const struct text_line *first
 					     f->name, lists[i].names[k]);
 }
 
-/* The lines of one function, its own first; `follows`: another function comes after them. */
-static void decode_function(const struct part *p, struct claims *c, const struct text_line *lines,
-			    size_t n, bool follows)
+/* The n lines of one function, its own first; another function may come after them. */
+static void decode_function(const struct part *p, struct claims *c, size_t from, size_t n)
 {
-	struct function f = {.part = p, .claims = c, .whole = follows};
+	struct function f = {.part = p, .claims = c, .whole = from + n < p->n};
+	const struct text_line *lines = p->lines + from;
 
 	if (!read_first(&f, &lines[0]))
 		return;
 	for (size_t i = 1; i < n; i++)
 		read_line(&f, &lines[i]);
 	state_resources(&f);
+	f.whole &= !part_cut_in(p, from, from + n);
 	state_absent(&f, &lines[0]);
+	claim_extent(c, p, from, from + n, DEVICES "/%s", f.name);
+	claim_whole(c, DEVICES "/%s/stated/parent", f.name); /* bridges are listed above it */
 }
 
 /* ---- rows of bytes ---- */
@@ -883,7 +886,7 @@ void lspci_decode(const struct part *p, struct claims *c)
 	for (size_t i = 1; i <= p->n; i++) {
 		if (i < p->n && !is_function(&p->lines[i], p->n - i))
 			continue;
-		decode_function(p, c, p->lines + from, i - from, i < p->n);
+		decode_function(p, c, from, i - from);
 		decode_rows(p, c, p->lines + from, i - from);
 		from = i;
 	}

@@ -284,6 +284,12 @@ int nccl_log_parse_lines(const struct text_line *lines, size_t n, const char *na
 	return read_lines(l, copy, n, ret);
 }
 
+/* How the run ended may be in the lines behind this one. */
+void nccl_log_mark_cut(struct nccl_log *l, unsigned line)
+{
+	l->cut_at = line;
+}
+
 /* Ranks may wait elsewhere, and the run may have ended, in lines that are not kept. */
 void nccl_log_mark_lost(struct nccl_log *l)
 {

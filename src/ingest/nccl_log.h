@@ -110,6 +110,7 @@ struct nccl_log {
 	struct nccl_log_notes guessed_links, slow_links;
 	/* Why the lines do not show a whole run that ended well; NULL: they do. */
 	const char *open_end;
+	unsigned cut_at; /* the line behind which the text lacks some; 0: nothing shows that */
 	bool reduced;    /* the log is large: not all lines of NCCL without a meaning were kept */
 	bool lost;       /* nor all that have one */
 	size_t lines;    /* of NCCL, those it could not place among them */
@@ -127,6 +128,7 @@ int nccl_log_parse_lines(const struct text_line *lines, size_t n, const char *na
 			 struct nccl_log **ret);
 /* Not all lines that matter were kept of the text. */
 void nccl_log_mark_lost(struct nccl_log *l);
+void nccl_log_mark_cut(struct nccl_log *l, unsigned line);
 /* The same of a file, "-" being standard input. */
 int nccl_log_open(const char *path, struct nccl_log **ret);
 /* The same of one that was read: whether it has such a log, and that log. */

@@ -39,6 +39,7 @@ size_t nccl_topology_match(struct part *p, const struct text_line *lines, size_t
 		p->cut = !text_starts_with(line_text(&lines[i]), "</system>");
 		end = i + 1;
 	}
+	p->cut_at = p->cut ? lines[end - 1].number : 0;
 	return end;
 }
 

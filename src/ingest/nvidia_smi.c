@@ -95,6 +95,8 @@ size_t smi_table_match(struct part *p, const struct text_line *lines, size_t n)
 		end++;
 	}
 	p->cut = !strstr(lines[end - 1].text, "-+") && !strstr(lines[end - 1].text, "\xe2\x95\xaf");
+	p->ended = !p->cut;
+	p->cut_at = p->cut ? lines[end - 1].number : 0;
 	snprintf(p->about, sizeof(p->about), "%zu %s", gpus, text_plural(gpus, "GPU", "GPUs"));
 	return end;
 }
@@ -170,6 +172,7 @@ void smi_table_decode(const struct part *p, struct claims *c)
 		in_row = read_row(s, &row);
 		if (in_row) {
 			claim_row(p, c, l, &row);
+			claim_extent(c, p, i, i + 2 < p->n ? i + 2 : p->n, "gpu/#%u", row.index);
 			whole &= row.index == gpus++;
 		}
 		if (strstr(s, "Processes:"))

@@ -318,6 +318,27 @@ static void read_line(struct query *q, const struct text_line *line)
 		read_value(q, line, label, value);
 }
 
+/* What each GPU's lines leave out. */
+static void claim_extents(const struct part *p, struct claims *c)
+{
+	char address[32], name[PCI_ADDRESS_LEN] = "";
+	size_t from = 0;
+
+	for (size_t i = 0; i <= p->n; i++) {
+		const bool gpu =
+			i < p->n && is_gpu(line_text(&p->lines[i]), address, sizeof(address));
+		struct pci_address a;
+
+		if (!gpu && i < p->n)
+			continue;
+		if (*name)
+			claim_extent(c, p, from, i, "gpu/%s", name);
+		from = i;
+		if (gpu && pci_address_parse(address, &a) == 0)
+			pci_address_format(a, name);
+	}
+}
+
 void smi_query_decode(const struct part *p, struct claims *c)
 {
 	struct query q = {.part = p, .claims = c, .attached = -1};
@@ -335,4 +356,5 @@ void smi_query_decode(const struct part *p, struct claims *c)
 	for (size_t i = 0; i < p->n; i++)
 		if (!line_is_blank(&p->lines[i]))
 			read_line(&q, &p->lines[i]);
+	claim_extents(p, c);
 }

@@ -201,6 +201,7 @@ static size_t match_matrix(struct part *p, const struct text_line *lines, size_t
 		end++;
 	}
 	p->cut |= rows < m.gpu_n;
+	p->cut_at = p->cut ? lines[end - 1].number : 0;
 	snprintf(p->about, sizeof(p->about), "%zu %s", m.gpu_n,
 		 text_plural(m.gpu_n, "GPU", "GPUs"));
 	arena_free(a);
@@ -310,10 +311,28 @@ static void claim_nics(const struct part *p, struct claims *c)
 typedef void (*cell_claim)(struct claims *c, struct claim_at at, int row, int column,
 			   const char *cell, const void *context);
 
+/* Of a matrix that is cut off: the cells that its rows, with n[] cells each, do not have. */
+static void claim_lost_cells(const struct part *p, struct claims *c, const struct matrix *m,
+			     const size_t *n, const char *const *keys)
+{
+	const struct claim_at at = {p->file, p->cut_at};
+
+	for (size_t r = 0; p->cut_at && r < m->column_n; r++) {
+		const int row = gpu_number(m->columns[r]);
+
+		for (size_t k = row < 0 ? m->column_n : n[row]; k < m->column_n; k++)
+			for (const char *const *key = keys; *key; key++)
+				if (gpu_number(m->columns[k]) >= 0)
+					claim_cut(c, at, "pair/%s/%d/%d", *key, row,
+						  gpu_number(m->columns[k]));
+	}
+}
+
 static void decode_matrix(const struct part *p, struct claims *c, bool (*is_cell)(const char *),
-			  cell_claim put, const void *context)
+			  cell_claim put, const void *context, const char *const *keys)
 {
 	const char *cells[MOST_COLUMNS], *name;
+	size_t cell_n[MOST_COLUMNS] = {0};
 	struct matrix m;
 	struct arena *a = open_matrix(p, &m);
 
@@ -326,6 +345,8 @@ static void decode_matrix(const struct part *p, struct claims *c, bool (*is_cell
 		size_t n = read_row(a, &p->lines[i], is_cell, &name, cells, m.column_n);
 		int row = n ? gpu_number(name) : -1;
 
+		if (row >= 0)
+			cell_n[row] = n;
 		for (size_t k = 0; row >= 0 && k < n; k++) {
 			int column = gpu_number(m.columns[k]);
 
@@ -333,6 +354,7 @@ static void decode_matrix(const struct part *p, struct claims *c, bool (*is_cell
 				put(c, CLAIM_AT(p, &p->lines[i]), row, column, cells[k], context);
 		}
 	}
+	claim_lost_cells(p, c, &m, cell_n, keys);
 	arena_free(a);
 }
 
@@ -371,7 +393,9 @@ static void claim_affinity(const struct part *p, struct claims *c)
 
 void smi_topo_decode(const struct part *p, struct claims *c)
 {
-	decode_matrix(p, c, is_topo_cell, claim_level, NULL);
+	static const char *const keys[] = {"nvlinks", "level", NULL};
+
+	decode_matrix(p, c, is_topo_cell, claim_level, NULL, keys);
 	claim_affinity(p, c);
 	claim_nics(p, c);
 }
@@ -386,6 +410,11 @@ static void claim_status(struct claims *c, struct claim_at at, int row, int colu
 
 void smi_p2p_decode(const struct part *p, struct claims *c)
 {
+	const char *capability = capability_of(p->command);
+	char key[32];
+	const char *const keys[] = {capability ? key : NULL, NULL};
+
 	/* Without the capability the matrix still lists the GPUs. */
-	decode_matrix(p, c, is_p2p_cell, claim_status, capability_of(p->command));
+	snprintf(key, sizeof(key), "p2p-%s", capability ? capability : "");
+	decode_matrix(p, c, is_p2p_cell, claim_status, capability, keys);
 }

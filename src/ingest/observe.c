@@ -331,7 +331,10 @@ static void take_version(const struct nccl_log *l, struct machine *m)
 /* Of several logs each must show its end. */
 static void take_end(const struct nccl_log *l, struct machine *m)
 {
-	if (l->open_end)
+	if (l->cut_at)
+		m->nccl.ended = fact_int_unknown(
+			arena_printf(m->arena, FACT_CUT "%s:%u", l->name, l->cut_at));
+	else if (l->open_end)
 		m->nccl.ended =
 			fact_int_unknown(arena_printf(m->arena, "%s %s", l->name, l->open_end));
 	else if (!m->nccl.ended.from)

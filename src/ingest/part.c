@@ -16,14 +16,16 @@
  */
 static const struct part_kind part_kinds[] = {
 	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF",
-	 .unit = lspci_unit,
+	 .unit = lspci_unit, .missing = {"sys/bus/pci/devices"},
 	 .gives =
 		 "PCI functions with ids, BARs, bridge windows, links, ACS, Resizable BAR, NUMA node, IOMMU group, driver; -v, -vv, -vvv, -n, -nn, -D and -x to -xxxx in any combination"},
 	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-",
 	 .gives = "the bridges above each function; -tv and -tn too"},
 	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2",
+	 .missing = {"gpu", "stated/all-gpus"},
 	 .gives = "GPUs with number, address, model and memory; versions of driver and CUDA"},
 	{"nvidia-smi -q", smi_query_match, smi_query_decode, PART_STATES,
+	 .missing = {"gpu", "stated/all-gpus"},
 	 .gives =
 		 "the same, BAR1, PCIe link, MIG, compute mode, display, fabric; whole, or sections of memory"},
 	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES, .first = "GN",
@@ -33,20 +35,22 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "the driver's answer for each pair of GPUs; the output does not name the capability (r, w, n, a, p), so keep the command above it"},
 	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G",
-	 .gives = "models; which NVLinks are up (nvlink -s)"},
+	 .missing = {"gpu"}, .gives = "models; which NVLinks are up (nvlink -s)"},
 	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,
 	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep,
-	 .unit = kernel_lines_unit, .keeps_some = true,
+	 .unit = kernel_lines_unit, .keeps_some = true, .missing = {"stated/whole-kernel-log"},
 	 .gives =
 		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms"},
-	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .gives = "kernel parameters"},
+	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .missing = {"proc/cmdline"},
+	 .gives = "kernel parameters"},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,
 	 .first = "N", .gives = "the driver's version, and whether its modules are the open ones"},
 	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES,
-	 .first = "RE", .gives = "the driver's options"},
+	 .first = "RE", .missing = {"proc/driver/nvidia/params"}, .gives = "the driver's options"},
 	{"/proc/driver/nvidia/gpus/*/information", gpu_information_match, gpu_information_decode,
 	 PART_STATES, .first = "M", .gives = "GPUs with address and model"},
-	{"lsmod", lsmod_match, lsmod_decode, PART_STATES, .gives = "loaded modules"},
+	{"lsmod", lsmod_match, lsmod_decode, PART_STATES, .missing = {"proc/modules"},
+	 .gives = "loaded modules"},
 	{"lsmod, empty", lsmod_none_match, NULL, PART_STATES, .observe = lsmod_none_observe,
 	 .prompt_below = true, .gives = "that a command searched for a module and found none"},
 	{"modinfo", modinfo_match, modinfo_decode, PART_STATES, .first = "f",
@@ -54,6 +58,7 @@ static const struct part_kind part_kinds[] = {
 	{"uname -a", uname_match, uname_decode, PART_STATES, .host = uname_host, .first = "L",
 	 .gives = "the kernel; also /proc/version"},
 	{"lscpu", lscpu_match, lscpu_decode, PART_STATES, .first = "ACOVBMTSFHLN",
+	 .missing = {"proc/cpuinfo", "sys/hypervisor/type"},
 	 .gives = "model of the CPU, sockets, hypervisor; in English"},
 	{"collect_env", collect_env_match, collect_env_decode, PART_STATES,
 	 .observe = collect_env_observe, .first = "NCPG[",
@@ -73,17 +78,21 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "of a dump of NCCL_TOPO_DUMP_FILE: GPUs and NICs with their ids, and the links that NCCL plans with; of the file of NCCL_TOPO_FILE: what it says, compared with the machine"},
 	{"ibstat", ibstat_match, ibstat_decode, PART_STATES, .first = "C", .keep = ibstat_keep,
+	 .missing = {"sys/class/infiniband", "stated/all-nics"},
 	 .gives = "NICs, and state, rate and link layer of their ports"},
 	{"ibstatus", ibstatus_match, ibstatus_decode, PART_STATES, .first = "I",
-	 .keep = ibstat_keep, .gives = "the same"},
+	 .keep = ibstat_keep, .missing = {"sys/class/infiniband", "stated/all-nics"},
+	 .gives = "the same"},
 	{"ibv_devinfo", ibv_devinfo_match, ibv_devinfo_decode, PART_STATES, .first = "h",
-	 .keep = ibv_devinfo_keep, .gives = "the same, and with -v the GIDs"},
+	 .keep = ibv_devinfo_keep, .missing = {"sys/class/infiniband", "stated/all-nics"},
+	 .gives = "the same, and with -v the GIDs"},
 	{"rdma link", rdma_link_match, rdma_link_decode, PART_STATES, .first = "l",
-	 .gives = "the state of ports"},
+	 .missing = {"sys/class/infiniband", "stated/all-nics"}, .gives = "the state of ports"},
 	{"ibdev2netdev", ibdev2netdev_match, ibdev2netdev_decode, PART_STATES,
+	 .missing = {"sys/class/infiniband", "stated/all-nics"},
 	 .gives = "NICs; with -v their addresses"},
 	{"show_gids", show_gids_match, show_gids_decode, PART_STATES, .first = "D",
-	 .gives = "the GIDs of RoCE ports"},
+	 .missing = {"sys/class/infiniband", "stated/all-nics"}, .gives = "the GIDs of RoCE ports"},
 	{"ofed_info", ofed_info_match, ofed_info_decode, PART_STATES, .first = "MO",
 	 .gives = "the OFED or DOCA that is installed"},
 	{"perftest", perftest_match, perftest_decode, PART_STATES, .observe = perftest_observe,
@@ -112,6 +121,7 @@ static const struct part_kind part_kinds[] = {
 	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES, .first = "#",
 	 .gives = "bandwidth of each size, wrong results, as with --observed"},
 	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG, .unit = nccl_lines_unit,
+	 .missing = {"stated/whole-nccl-log"},
 	 .gives =
 		 "how NCCL connected the GPUs, and why; its settings and warnings, as with --observed"},
 	{"fabric manager", fabric_match, NULL, PART_STATES, .observe = fabric_observe,
@@ -145,6 +155,59 @@ bool line_is_skipped(const struct text_line *l)
 	const char *s = line_text(l);
 
 	return text_starts_with(s, "```") || text_starts_with(s, "~~~") || *s == '<';
+}
+
+#define MARKS "[](){}<>-#*/. "
+
+/* "[... 120 lines cut ...]": behind the dots is nothing, or what they stand for. */
+static bool is_dots(const char *s)
+{
+	static const char *const words[] = {"truncat", "omit", "snip", "more",
+					    "skip",    "line", "cut"};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasestr(s, words[i]))
+			return true;
+	return !s[strspn(s, MARKS)];
+}
+
+/* "<snip>", "[output truncated]", "--More--" */
+static bool is_word(const char *s)
+{
+	static const char *const words[] = {
+		"truncated", "omitted", "output truncated", "snip", "output omitted", "snipped",
+		"cut",       "more"};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		const size_t n = strlen(words[i]);
+
+		if (strncasecmp(s, words[i], n) == 0 && !s[n + strspn(s + n, MARKS)])
+			return true;
+	}
+	return false;
+}
+
+bool line_is_omission(const struct text_line *l)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	enum { LONGEST = 60 };
+	const char *start = line_text(l), *s = start + strspn(start, "[](){}<>-#*/ ");
+
+	if (s == start && *s != '.' && !text_starts_with(s, ellipsis))
+		return false;
+	if (strlen(s) > LONGEST)
+		return false;
+	if (text_starts_with(s, "...") || text_starts_with(s, ellipsis))
+		return is_dots(s + 3);
+	return s > start && is_word(s);
+}
+
+unsigned part_cut_in(const struct part *p, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (line_is_omission(&p->lines[i]))
+			return p->lines[i].number;
+	return to == p->n ? p->cut_at : 0;
 }
 
 bool line_is_date(const struct text_line *l)
@@ -247,6 +310,21 @@ static const struct text_line *command_above(const struct text_line *lines, size
 	return NULL;
 }
 
+/* What the lines within the part and the one below it show: each kind knows by itself which end its output has. */
+static void find_cut(struct part *p, const struct text_line *lines, size_t n)
+{
+	const struct text_line *last = &lines[p->n - 1];
+	size_t below = p->n;
+
+	while (below < n && (line_is_blank(&lines[below]) || line_is_skipped(&lines[below])) &&
+	       !line_is_omission(&lines[below]))
+		below++;
+	if (!p->cut_at && !p->ended && p->kind->missing[0] &&
+	    ((last->open && !p->torn) || (below < n && line_is_omission(&lines[below]))))
+		p->cut_at = last->number;
+	p->cut |= p->cut_at || part_cut_in(p, 0, p->n);
+}
+
 static bool match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char first = *line_text(lines);
@@ -257,9 +335,12 @@ static bool match(struct part *p, const struct text_line *lines, size_t n)
 		p->kind = k;
 		p->n = k->match(p, lines, n);
 		p->lines = lines;
-		if (p->n)
+		if (p->n) {
+			find_cut(p, lines, n);
 			return true;
-		p->cut = false;
+		}
+		p->cut = p->ended = p->torn = false;
+		p->cut_at = 0;
 		p->about[0] = '\0';
 	}
 	return false;

@@ -19,8 +19,10 @@ struct part {
 	/* The last shell command above it, "nvidia-smi topo -p2p r"; "": none is shown. */
 	const char *command;
 	const struct text_line *command_line; /* NULL: none is shown */
-	/* truncated: it ends before the tool's output would */
-	bool cut;
+	bool cut;                             /* not all of what the tool printed */
+	unsigned
+		cut_at; /* the line behind which the rest of it was; 0: nothing shows that there is a rest */
+	bool ended;     /* its last line is the last that the tool prints */
 	bool torn;      /* its last line may go on: behind a break, or behind the end of the text */
 	char about[64]; /* "8 GPUs", "" */
 	/* That printed it, of texts of several hosts; NULL: not shown (part_hosts.h). */
@@ -37,6 +39,8 @@ struct text_unit {
 	bool failure;     /* how a run failed: kept where there is room for nothing else */
 };
 
+enum { MOST_MISSING = 2 };
+
 struct part_kind {
 	const char *name; /* "nvidia-smi topo -m" */
 	/*
@@ -47,6 +51,8 @@ struct part_kind {
 	void (*decode)(const struct part *p, struct claims *c); /* what it states about a machine */
 	/* Observed in a run: the readers of logs and results decode it, all of a text at once. */
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
+	/* Where the rest of it would be among the answers, if it is cut off; NULL-ended. */
+	const char *missing[MOST_MISSING + 1];
 	/* Adds what it reports to the machine, once that is complete; NULL: nothing. */
 	void (*observe)(const struct part *p, struct machine *m);
 	/*
@@ -91,6 +97,10 @@ size_t line_indent(const struct text_line *l);
 bool line_is_skipped(const struct text_line *l);
 /* "Thu Sep  4 10:00:00 2025", which nvidia-smi prints above its table. */
 bool line_is_date(const struct text_line *l);
+/* "[...]", "<snip>", "... 120 lines truncated": what people leave in place of lines. */
+bool line_is_omission(const struct text_line *l);
+/* Where the lines from..to of the part lack some, by their number; 0: nothing shows that. */
+unsigned part_cut_in(const struct part *p, size_t from, size_t to);
 /* Whether it is empty or has only blanks. */
 bool line_is_blank(const struct text_line *l);
 /* Fewer characters than any output begins with, and than any line of a log has; JSON begins with a brace. */

@@ -155,6 +155,18 @@ static bool is_log_of_nccl(const struct text_line *lines, size_t n)
 	return false;
 }
 
+/* A log that shows how its run ended need not go on where its text ends. */
+static void mark_cut(struct page *page)
+{
+	for (size_t i = 0; i < page->part_n; i++) {
+		const struct part *p = &page->parts[i];
+
+		if (is_wanted(p, is_log) && p->cut_at &&
+		    (page->log->open_end || !p->lines[p->n - 1].open))
+			nccl_log_mark_cut(page->log, p->cut_at);
+	}
+}
+
 static void read_log(struct pasted *t, struct page *page)
 {
 	struct arena *scratch = arena_new();
@@ -166,6 +178,8 @@ static void read_log(struct pasted *t, struct page *page)
 		page->log_trouble = arena_strdup(t->arena, err_msg());
 	else if (page->log && text_reduce_lost(page->reducer))
 		nccl_log_mark_lost(page->log);
+	else if (page->log)
+		mark_cut(page);
 	arena_free(scratch);
 }
 
@@ -331,8 +345,13 @@ static void mark_lost(struct page *page)
 {
 	const struct text_reducer *r = page->reducer;
 
-	for (size_t i = 0; i < page->part_n; i++)
-		page->parts[i].cut |= r->left_out || (r->lost && page->parts[i].kind->keeps_some);
+	for (size_t i = 0; i < page->part_n; i++) {
+		struct part *p = &page->parts[i];
+
+		p->cut |= r->left_out || (r->lost && p->kind->keeps_some);
+		if (r->left_out && !p->cut_at && p->kind->missing[0])
+			p->cut_at = r->first_left_out;
+	}
 }
 
 /* The lines of one host, or all of a text. */
@@ -588,11 +607,25 @@ int pasted_choose(struct pasted *t, const char *host)
 	return 0;
 }
 
+/* What a part lacks is cut off where the part is. */
+static void claim_missing(struct claims *c, const struct part *p)
+{
+	const struct claim_at at = {p->file, part_cut_in(p, 0, p->n)};
+
+	for (const char *const *path = p->kind->missing; at.line && *path; path++)
+		claim_cut(c, at, "%s", *path);
+}
+
 static void decode(struct pasted *t, const struct page *page)
 {
-	for (size_t i = 0; i < page->part_n; i++)
-		if (page->parts[i].kind->decode && !page->parts[i].elsewhere)
-			page->parts[i].kind->decode(&page->parts[i], t->claims);
+	for (size_t i = 0; i < page->part_n; i++) {
+		const struct part *p = &page->parts[i];
+
+		if (!p->kind->decode || p->elsewhere)
+			continue;
+		p->kind->decode(p, t->claims);
+		claim_missing(t->claims, p);
+	}
 }
 
 struct source *pasted_source(struct pasted *t)
@@ -670,17 +703,17 @@ static void observe_parts(const struct page *page, struct machine *m)
 			page->parts[i].kind->observe(&page->parts[i], m);
 }
 
-static void list_part(struct machine *m, const char *file, const char *name, const char *about,
-		      unsigned first, unsigned last, bool cut)
+static void list_part(struct machine *m, const char *file, struct text_part p)
 {
-	*ARENA_PUSH(m->arena, m->text_parts, m->text_part_n) = (struct text_part){
-		.file = arena_strdup(m->arena, file),
-		.name = name,
-		.about = arena_strdup(m->arena, about),
-		.first = first,
-		.last = last,
-		.cut = cut,
-	};
+	p.file = arena_strdup(m->arena, file);
+	p.about = arena_strdup(m->arena, p.about);
+	*ARENA_PUSH(m->arena, m->text_parts, m->text_part_n) = p;
+}
+
+/* Lines that nothing was read from. */
+static void list_unused(struct machine *m, const char *file, unsigned first, unsigned last)
+{
+	list_part(m, file, (struct text_part){.about = "", .first = first, .last = last});
 }
 
 static const char *about_part(const struct page *page, const struct machine *m,
@@ -718,14 +751,20 @@ static void list_parts(const struct page *page, struct machine *m)
 		unsigned first = p->lines[0].number, last = last_line(page, p);
 
 		if (first > next && !page->host) /* lines of other hosts are between */
-			list_part(m, page->name, NULL, "", next, first - 1, false);
-		list_part(m, page->name, p->kind->name, about_part(page, m, p), first, last,
-			  p->cut);
+			list_unused(m, page->name, next, first - 1);
+		list_part(m, page->name,
+			  (struct text_part){
+				  .name = p->kind->name,
+				  .about = about_part(page, m, p),
+				  .first = first,
+				  .last = last,
+				  .cut = p->cut,
+				  .cut_at = part_cut_in(p, 0, p->n),
+			  });
 		next = last + 1;
 	}
 	if (page->line_n && !page->host && next <= page->lines[page->line_n - 1].number)
-		list_part(m, page->name, NULL, "", next, page->lines[page->line_n - 1].number,
-			  false);
+		list_unused(m, page->name, next, page->lines[page->line_n - 1].number);
 }
 
 /* Not all failures are kept: another rank may wait elsewhere. */

@@ -66,6 +66,26 @@ static void claim_port(struct nic_lines *n, const struct text_line *l, const cha
 		      file);
 }
 
+/* What the lines of each NIC of a part leave out. */
+static void claim_extents(const struct part *p, struct claims *c,
+			  bool (*starts)(const struct text_line *l, char name[NAME_SIZE]))
+{
+	char name[NAME_SIZE] = "", next[NAME_SIZE];
+	size_t from = 0;
+
+	for (size_t i = 0; i <= p->n; i++) {
+		const bool nic = i < p->n && starts(&p->lines[i], next);
+
+		if (!nic && i < p->n)
+			continue;
+		if (*name)
+			claim_extent(c, p, from, i, "sys/class/infiniband/%s", name);
+		from = i;
+		if (nic)
+			memcpy(name, next, sizeof(name));
+	}
+}
+
 /* ---- values ---- */
 
 /* "Active", "PORT_ACTIVE (4)", "4: ACTIVE", "ACTIVE": as sysfs names it. */
@@ -326,6 +346,7 @@ void ibstat_decode(const struct part *p, struct claims *c)
 		else
 			put_label(&n, l, labels, ARRAY_LEN(labels));
 	}
+	claim_extents(p, c, starts_ibstat);
 }
 
 const char *ibstat_keep(const struct part *p, const struct text_line *l, struct arena *a)
@@ -381,6 +402,7 @@ void ibstatus_decode(const struct part *p, struct claims *c)
 		begin_nic(&n, &p->lines[i]);
 		begin_port(&n, &p->lines[i], port);
 	}
+	claim_extents(p, c, starts_ibstatus);
 }
 
 /* ---- ibv_devinfo ---- */
@@ -450,6 +472,7 @@ void ibv_devinfo_decode(const struct part *p, struct claims *c)
 			put_devinfo_line(&n, l);
 		}
 	}
+	claim_extents(p, c, starts_devinfo);
 }
 
 /* GIDs in full, as recordings replace them. */
@@ -637,6 +660,8 @@ size_t show_gids_match(struct part *p, const struct text_line *lines, size_t n)
 	     end++)
 		rows += is_gid_row(&lines[end]);
 	p->cut = end == n || !is_gids_end(&lines[end]);
+	p->ended = !p->cut;
+	p->cut_at = p->cut ? lines[end - 1].number : 0;
 	snprintf(p->about, sizeof(p->about), "%zu %s", rows, text_plural(rows, "GID", "GIDs"));
 	return end + !p->cut;
 }

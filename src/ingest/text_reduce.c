@@ -258,7 +258,8 @@ static void use_part(struct text_reducer *r, const struct text_line *lines, size
 		use[i] = use[i] == USE_NONE ? USE_NEAR : use[i];
 }
 
-static char unused[] = "...", repeated[] = "";
+/* Unlike the marks of people, these do not say that lines of an output are missing. */
+static char unused[] = "???", repeated[] = "";
 
 bool line_is_repeated(const struct text_line *l)
 {

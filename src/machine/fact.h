@@ -69,6 +69,20 @@ static inline bool fact_why_needs_root(const char *why)
 	return why && strncmp(why, FACT_NEEDS_ROOT, strlen(FACT_NEEDS_ROOT)) == 0;
 }
 
+/* The reason starts with this if a text ends, or has lines left out, where the fact would be. */
+#define FACT_CUT "cut off at "
+
+static inline bool fact_why_cut(const char *why)
+{
+	return why && strncmp(why, FACT_CUT, strlen(FACT_CUT)) == 0;
+}
+
+/* Where a fact may be read from two places, the reason that says more: that one of them was cut off. */
+static inline bool fact_why_says_more(const char *why, const char *than)
+{
+	return !than || (fact_why_cut(why) && !fact_why_cut(than));
+}
+
 /* Why a fact is unknown. */
 #define FACT_WHY(f) ((f).from ? (f).from : "not collected")
 

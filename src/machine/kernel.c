@@ -283,11 +283,8 @@ static void read_cmdline(struct reader *r, struct kernel *k)
 	const char *dashes;
 
 	k->cmdline_whole = fact_known(line) ? fact_int(1, line.from) : INT_LIKE(line);
-	if (!fact_known(line) && fact_known(part)) {
-		k->cmdline_whole =
-			fact_int_unknown(arena_printf(r->m->arena, "cut off at %s", part.from));
+	if (!fact_known(line) && fact_known(part))
 		line = part;
-	}
 	dashes = fact_known(line) ? find_dashes(line.value) : NULL;
 	k->cmdline = line;
 	k->init_words = fact_known(line) ? fact_str_absent(line.from) : line;

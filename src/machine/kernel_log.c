@@ -455,8 +455,12 @@ void kernel_log_read(struct reader *r)
 
 	r->m->log_read = (struct fact_int){1, log.state, log.from};
 	if (fact_known(log) && source_stated(r->s) &&
-	    !fact_is(read_int(r, "stated/whole-kernel-log"), 1))
-		r->m->log_read = fact_int_unknown("the text holds only a part of the kernel log");
+	    !fact_is(read_int(r, "stated/whole-kernel-log"), 1)) {
+		const char *gap = read_gap(r, "stated/whole-kernel-log");
+
+		r->m->log_read = fact_int_unknown(
+			gap ? gap : "the text holds only a part of the kernel log");
+	}
 	if (!fact_known(log)) {
 		r->m->log_read.value = 0;
 		return;

@@ -473,7 +473,8 @@ struct text_part {
 	const char *name;  /* "nvidia-smi topo -m"; NULL: unknown, not used */
 	const char *about; /* "8 GPUs", "" */
 	unsigned first, last;
-	bool cut; /* not all of what the tool printed */
+	bool cut;        /* not all of what the tool printed */
+	unsigned cut_at; /* the line behind which it is cut off; 0: nothing shows that it is */
 };
 
 struct machine {

@@ -5,6 +5,12 @@
 
 #include <stddef.h>
 
+/*
+ * The document of NVML's answers. Of a machine that texts describe, that an answer was cut off (source_gap) is kept below
+ * its name: "nvml.json/0000:41:00.0" of a GPU, "nvml.json/common_ancestor/0/1", "nvml.json/p2p/read/0/1" of a pair.
+ */
+#define NVML_DOCUMENT "nvml.json"
+
 struct source;
 struct nvml_device; /* opaque: nvmlDevice_t points at it */
 

@@ -6,9 +6,10 @@
 #include "machine/nvml_api.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <string.h>
 
-#define DOCUMENT     "nvml.json"
+#define DOCUMENT     NVML_DOCUMENT
 #define P2P_DOCUMENT "nvml-p2p.json"
 #define ON_SWITCH    "NVML field NVSWITCH_CONNECTED_LINK_COUNT"
 
@@ -17,6 +18,25 @@ struct decode {
 	json_t *doc;
 	const char *why; /* why a value is not there */
 };
+
+/* What is asked below the path may be cut off there. */
+static struct decode below(const struct decode *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static struct decode below(const struct decode *d, const char *fmt, ...)
+{
+	struct decode ret = *d;
+	const char *path, *gap;
+	va_list ap;
+
+	va_start(ap, fmt);
+	path = arena_vprintf(d->r->m->arena, fmt, ap);
+	va_end(ap);
+	gap = read_gap(d->r, path);
+	if (gap)
+		ret.why = gap;
+	return ret;
+}
 
 /* ---- values ---- */
 
@@ -110,7 +130,8 @@ static void limit(const struct decode *d, struct fact_int *f, int64_t max)
 	do {                                                                                       \
 		__typeof__(old) *old_ = &(old), new_ = (new);                                      \
 		if (new_.state == FACT_KNOWN ||                                                    \
-		    (old_->state == FACT_UNKNOWN && (!old_->from || new_.state == FACT_ABSENT)))   \
+		    (old_->state == FACT_UNKNOWN &&                                                \
+		     (new_.state == FACT_ABSENT || fact_why_says_more(new_.from, old_->from))))    \
 			*old_ = new_;                                                              \
 	} while (0)
 
@@ -238,6 +259,17 @@ static void decode_links(const struct decode *d, const json_t *v, struct gpu *g)
 			g->nvlinks[i].remote_type = fact_int(NVLINK_REMOTE_SWITCH, ON_SWITCH);
 }
 
+static void decode_device(const struct decode *d, const json_t *v, struct gpu *g)
+{
+	char address[PCI_ADDRESS_LEN];
+	struct decode of;
+
+	pci_address_format(g->pci->address, address);
+	of = below(d, DOCUMENT "/%s", address);
+	decode_gpu(&of, v, g);
+	decode_links(&of, v, g);
+}
+
 /* ---- which entry is which GPU ---- */
 
 static struct gpu *find_gpu(const struct machine *m, struct pci_address a)
@@ -281,11 +313,16 @@ static struct gpu *match_gpu(const struct decode *d, const json_t *v, size_t ind
 
 static struct fact_int decode_lists_all(const struct decode *d)
 {
-	if (!json_is_array(json_object_get(d->doc, "gpus")))
-		return fact_int_unknown(d->why);
-	if (source_stated(d->r->s) && !fact_is(read_int(d->r, "stated/all-gpus"), 1))
-		return fact_int_unknown("the text may not show all GPUs that nvidia-smi lists");
-	return fact_int(1, DOCUMENT);
+	static const char path[] = "stated/all-gpus";
+	const bool listed = json_is_array(json_object_get(d->doc, "gpus"));
+	const char *gap;
+
+	if (listed && (!source_stated(d->r->s) || fact_is(read_int(d->r, path), 1)))
+		return fact_int(1, DOCUMENT);
+	gap = read_gap(d->r, path);
+	if (gap || !listed)
+		return fact_int_unknown(gap ? gap : d->why);
+	return fact_int_unknown("the text may not show all GPUs that nvidia-smi lists");
 }
 
 /* nvml_index doubles as the position in the document: NVML's indexes have no gaps. */
@@ -303,8 +340,7 @@ static void decode_gpus(struct decode *d)
 		if (!g)
 			continue;
 		g->nvml_index = fact_int((int64_t)i, "nvmlDeviceGetHandleByIndex");
-		decode_gpu(d, v, g);
-		decode_links(d, v, g);
+		decode_device(d, v, g);
 	}
 	for (size_t i = 0; i < m->gpu_n; i++) {
 		struct gpu *g = &m->gpus[i];
@@ -317,8 +353,7 @@ static void decode_gpus(struct decode *d)
 		else
 			none.why = FACT_WHY(m->driver.nvml_lists_all);
 		g->nvml_index = fact_int_unknown(none.why);
-		decode_gpu(&none, NULL, g);
-		decode_links(&none, NULL, g);
+		decode_device(&none, NULL, g);
 	}
 }
 
@@ -334,8 +369,7 @@ static void decode_unnumbered(const struct decode *d)
 		if (!g)
 			continue;
 		g->nvml_index = fact_int_unknown("no text gives its number");
-		decode_gpu(d, v, g);
-		decode_links(d, v, g);
+		decode_device(d, v, g);
 	}
 }
 
@@ -356,14 +390,28 @@ static const json_t *either_cell(const json_t *rows, struct fact_int i, struct f
 	return v && !json_is_null(v) ? v : cell(rows, j, i);
 }
 
+/* A matrix has a pair in two cells, and both may be cut off. */
+static struct decode below_cells(const struct decode *d, const char *matrix, const struct gpu *a,
+				 const struct gpu *b)
+{
+	const long long i = a->nvml_index.value, j = b->nvml_index.value;
+	struct decode ret = *d;
+
+	if (!source_stated(d->r->s) || !fact_known(a->nvml_index) || !fact_known(b->nvml_index))
+		return ret;
+	ret = below(&ret, DOCUMENT "/%s/%lld/%lld", matrix, j, i);
+	return below(&ret, DOCUMENT "/%s/%lld/%lld", matrix, i, j);
+}
+
 static struct fact_int decode_level(const struct decode *d, const struct gpu *a,
 				    const struct gpu *b)
 {
 	const json_t *rows = json_object_get(d->doc, "common_ancestor");
 	const json_t *v = either_cell(rows, a->nvml_index, b->nvml_index);
+	const struct decode cells = below_cells(d, "common_ancestor", a, b);
 	struct fact_int f;
 
-	f = decode_int(d, v, "nvmlDeviceGetTopologyCommonAncestor", FACT_UNKNOWN);
+	f = decode_int(&cells, v, "nvmlDeviceGetTopologyCommonAncestor", FACT_UNKNOWN);
 	limit(d, &f, NVML_LEVEL_SYSTEM);
 	if (fact_known(f) && f.value % 10)
 		f = fact_int_unknown("nvmlDeviceGetTopologyCommonAncestor: no known level");
@@ -385,10 +433,11 @@ static bool is_on_switches(const struct gpu *g)
  * For GPUs on NVSwitches the driver allows both reads and writes, or neither (p2pGetCapsStatus in
  * p2p_caps.c: NVLink, or nothing), so only one of them is queried.
  */
+static const char *const p2p_keys[P2P_CAP_N] = NVML_P2P_KEYS;
+
 static const json_t *p2p_cell(const json_t *p2p, int cap, const struct gpu *a, const struct gpu *b)
 {
-	static const char *const keys[P2P_CAP_N] = NVML_P2P_KEYS;
-	const json_t *rows = json_object_get(p2p, keys[cap]);
+	const json_t *rows = json_object_get(p2p, p2p_keys[cap]);
 	const json_t *v = either_cell(rows, a->nvml_index, b->nvml_index);
 	bool asked = v && !json_is_null(v);
 
@@ -408,7 +457,11 @@ static void decode_p2p(const struct decode *d, const struct gpu *a, const struct
 	const json_t *p2p = json_object_get(d->doc, "p2p");
 
 	for (int cap = 0; cap < P2P_CAP_N; cap++) {
-		ret->p2p[cap] = decode_int(d, p2p_cell(p2p, cap, a, b), calls[cap], FACT_UNKNOWN);
+		const char *matrix = arena_printf(d->r->m->arena, "p2p/%s", p2p_keys[cap]);
+		const struct decode cells = below_cells(d, matrix, a, b);
+
+		ret->p2p[cap] =
+			decode_int(&cells, p2p_cell(p2p, cap, a, b), calls[cap], FACT_UNKNOWN);
 		limit(d, &ret->p2p[cap], P2P_STATUS_UNKNOWN);
 	}
 }
@@ -416,8 +469,10 @@ static void decode_p2p(const struct decode *d, const struct gpu *a, const struct
 static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
 			struct gpu_pair *ret)
 {
+	const struct decode cells = below_cells(d, "nvlinks", a, b);
+
 	ret->common_ancestor = decode_level(d, a, b);
-	ret->nvlinks = decode_int(d,
+	ret->nvlinks = decode_int(&cells,
 				  either_cell(json_object_get(d->doc, "nvlinks"), a->nvml_index,
 					      b->nvml_index),
 				  "nvidia-smi topo -m", FACT_UNKNOWN);

@@ -79,8 +79,10 @@ struct pci_function {
 	const char *name; /* address as text, sysfs's form */
 	/* the bridge right above, NULL below a root bus or if unknown */
 	struct pci_function *parent;
-	const char *root; /* root bus as sysfs names it, "pci0000:40"; NULL if unknown */
-	unsigned depth;   /* bridges above it */
+	const char
+		*parent_unknown; /* why a text does not show it; NULL: it does, or none was read */
+	const char *root;        /* root bus as sysfs names it, "pci0000:40"; NULL if unknown */
+	unsigned depth;          /* bridges above it */
 
 	struct fact_int vendor, device, class_code, revision; /* class_code is 24 bits: 0x030200 */
 	struct fact_int subsystem_vendor, subsystem_device;

@@ -36,7 +36,8 @@ void pci_read_stated(struct reader *r, struct pci_function *f)
 		struct fact_int *fact = (struct fact_int *)((char *)f + registers[i].offset);
 		struct fact_int stated = read_int(r, STATED, f->name, registers[i].name);
 
-		if (!fact_known(*fact) && !(fact_unknown(stated) && fact->from))
+		if (!fact_known(*fact) &&
+		    !(fact_unknown(stated) && !fact_why_says_more(stated.from, fact->from)))
 			*fact = stated;
 	}
 	f->listed_as_gpu = fact_is(read_int(r, STATED, f->name, "gpu"), 1);
@@ -52,6 +53,7 @@ bool pci_stated_parent(struct reader *r, struct pci_function *f, struct pci_addr
 	root = read_str(r, STATED, f->name, "root");
 	if (fact_known(root))
 		f->root = root.value;
+	f->parent_unknown = fact_unknown(parent) ? parent.from : NULL;
 	return fact_known(parent) && pci_address_parse(parent.value, ret) == 0;
 }
 

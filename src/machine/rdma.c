@@ -204,8 +204,11 @@ void rdma_read(struct reader *r)
 	size_t n;
 
 	m->rdma_listed = read_list(r, &names, &n, DEVICES);
-	if (source_stated(r->s) && fact_is(read_int(r, "stated/some-nics"), 1))
-		m->rdma_listed = fact_int_unknown("the texts need not name all NICs");
+	if (source_stated(r->s) && fact_is(read_int(r, "stated/some-nics"), 1)) {
+		const char *gap = read_gap(r, "stated/all-nics");
+
+		m->rdma_listed = fact_int_unknown(gap ? gap : "the texts need not name all NICs");
+	}
 	if (n)
 		qsort(names, n, sizeof(*names), by_name);
 	for (size_t i = 0; i < n; i++) {

@@ -25,13 +25,25 @@ static const char *place(const struct reader *r, const char *path)
 	return origin ? arena_strdup(r->m->arena, origin) : path;
 }
 
+const char *read_gap(const struct reader *r, const char *path)
+{
+	const char *gap = source_gap(r->s, path);
+
+	return gap ? arena_strdup(r->m->arena, gap) : NULL;
+}
+
 static const char *why_missing(const struct reader *r, const char *path)
 {
 	const char *origin = source_origin(r->s, path), *stated = source_stated(r->s);
+	const char *gap = origin ? NULL : read_gap(r, path);
 
 	if (origin)
 		return arena_strdup(r->m->arena, origin);
-	return arena_printf(r->m->arena, "%s: %s", stated ? stated : "not in the recording", path);
+	return arena_printf(r->m->arena, "%s: %s",
+			    gap      ? gap
+			    : stated ? stated
+				     : "not in the recording",
+			    path);
 }
 
 const char *read_why(struct reader *r, int error, const char *path)

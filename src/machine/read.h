@@ -44,6 +44,8 @@ struct fact_str read_text(struct reader *r, const char *fmt, ...)
  * The reason for an unknown fact, from a source's errno; NULL for -ENOENT. Allocated in the arena.
  */
 const char *read_why(struct reader *r, int error, const char *path);
+/* That a text was cut off where it would state the path: a reason (fact.h). NULL: nothing shows that. */
+const char *read_gap(const struct reader *r, const char *path);
 /*
  * nvml.json and rm.json. NVML is slow, so machine_read starts the query first and reads everything
  * else meanwhile.

@@ -3,6 +3,7 @@
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/ask.h"
@@ -499,16 +500,29 @@ static bool same_unseen(const struct outcome *a, const struct outcome *b, bool w
 	return whole ? strcmp(a->why, b->why) == 0 : strcmp(a->what, b->what) == 0;
 }
 
-/* In the short form, what root could read is listed there only. */
+/* What is unknown, by what a person can do about it. */
+enum unseen {
+	UNSEEN_WITHOUT_ROOT,
+	UNSEEN_CUT_OFF,
+	UNSEEN_OTHERS,
+};
+
+static enum unseen unseen_of(const struct outcome *o)
+{
+	return o->root_would_tell ? UNSEEN_WITHOUT_ROOT
+	       : o->cut_off       ? UNSEEN_CUT_OFF
+				  : UNSEEN_OTHERS;
+}
+
+/* In the short form, what root could read is listed there only, and likewise what is cut off. */
 static bool said_already(const struct diagnosis *d, size_t n, bool whole)
 {
 	const struct outcome *o = &d->outcomes[n];
 
 	for (size_t i = 0; i < d->outcome_n; i++) {
 		const struct outcome *p = &d->outcomes[i];
-		bool first = p->root_would_tell == o->root_would_tell
-				     ? i < n
-				     : p->root_would_tell && !whole;
+		bool first = unseen_of(p) == unseen_of(o) ? i < n
+							  : unseen_of(p) < unseen_of(o) && !whole;
 
 		if (p->verdict == VERDICT_UNKNOWN && first && same_unseen(o, p, whole))
 			return true;
@@ -517,14 +531,15 @@ static bool said_already(const struct diagnosis *d, size_t n, bool whole)
 }
 
 /* What is unknown, each thing once; the reasons, a line each, when verbose. Returns how many. */
-static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, bool verbose)
+static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, enum unseen kind,
+			  bool verbose)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < d->outcome_n; i++) {
 		const struct outcome *o = &d->outcomes[i];
 
-		if (o->verdict != VERDICT_UNKNOWN || o->root_would_tell != root ||
+		if (o->verdict != VERDICT_UNKNOWN || unseen_of(o) != kind ||
 		    said_already(d, i, verbose))
 			continue;
 		n++;
@@ -551,31 +566,40 @@ static void add_reasons(struct document *out, const char *head, const char *line
 }
 
 /* A page lists them. */
-static void add_unseen_line(struct document *out, size_t n, size_t root_n)
+static void add_unseen_line(struct document *out, size_t n, size_t named_n)
 {
 	document_begin(out, GROUP_TEXT, STYLE_PLAIN, NULL, "%s", "");
 	document_paragraph(out, STYLE_DIM, 0, "%zu %s%s unknown (-v lists %s)", n,
-			   root_n ? "other " : "", text_plural(n, "fact is", "facts are"),
+			   named_n ? "other " : "", text_plural(n, "fact is", "facts are"),
 			   n == 1 ? "it" : "them");
 	document_end(out);
 }
 
-/* What root could read is named, because a person can do something about it; the rest is counted. */
+/* What root could read, and what is cut off, is named, because a person can do something about it; the rest is counted. */
 static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
 {
-	struct strbuf others AUTO_STRBUF = {0}, roots AUTO_STRBUF = {0};
-	size_t n = list_unseen(&others, d, false, verbose);
-	size_t root_n = list_unseen(&roots, d, true, verbose);
+	static const char *const heads[] = {
+		[UNSEEN_WITHOUT_ROOT] = "Unknown without root:",
+		[UNSEEN_CUT_OFF] = "Unknown because a text is cut off:",
+	};
+	struct strbuf others AUTO_STRBUF = {0};
+	size_t n = list_unseen(&others, d, UNSEEN_OTHERS, verbose), named_n = 0;
 
-	if (root_n && verbose)
-		add_reasons(out, "Unknown without root:", strbuf_str(&roots));
-	else if (root_n)
-		document_paragraph(out, STYLE_PLAIN, 0, "Unknown without root: %s",
-				   strbuf_str(&roots));
+	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+		struct strbuf named AUTO_STRBUF = {0};
+		size_t k = list_unseen(&named, d, (enum unseen)i, verbose);
+
+		named_n += k;
+		if (k && verbose)
+			add_reasons(out, heads[i], strbuf_str(&named));
+		else if (k)
+			document_paragraph(out, STYLE_PLAIN, 0, "%s %s", heads[i],
+					   strbuf_str(&named));
+	}
 	if (n && verbose)
 		add_reasons(out, "Unknown:", strbuf_str(&others));
 	else if (n)
-		add_unseen_line(out, n, root_n);
+		add_unseen_line(out, n, named_n);
 }
 
 static size_t count_nvml(const struct machine *m)

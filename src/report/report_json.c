@@ -205,6 +205,7 @@ static json_t *outcome_json(const struct outcome *o)
 	if (o->verdict == VERDICT_UNKNOWN) {
 		json_object_set_new(outcome, "why", json_text(o->why));
 		json_object_set_new(outcome, "root_would_tell", json_boolean(o->root_would_tell));
+		json_object_set_new(outcome, "cut_off", json_boolean(o->cut_off));
 	}
 	return outcome;
 }

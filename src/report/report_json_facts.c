@@ -164,15 +164,26 @@ static json_t *source_number(struct json_shared *sources, const char *from)
 	return number ? number : json_shared_add(sources, from, json_text(from));
 }
 
-static void add_to_group(json_t *entry, const char *state, const char *fact, json_t *source)
+static json_t *group_of(json_t *entry, const char *name, json_t *(*make)(void))
 {
-	json_t *group = json_object_get(entry, state);
+	json_t *group = json_object_get(entry, name);
 
 	if (!group) {
-		group = json_object();
-		json_object_set_new(entry, state, group);
+		group = make();
+		json_object_set_new(entry, name, group);
 	}
-	json_object_set_new(group, fact, source);
+	return group;
+}
+
+static void add_to_group(json_t *entry, const char *state, const char *fact, json_t *source)
+{
+	json_object_set_new(group_of(entry, state, json_object), fact, source);
+}
+
+/* Of the unknown ones. */
+static void add_cut_off(json_t *entry, const char *fact)
+{
+	json_array_append_new(group_of(entry, "cut_off", json_array), json_string(fact));
 }
 
 /* What was not collected has no reason to give, and is in no group. */
@@ -188,6 +199,8 @@ static json_t *entry_json(struct json_shared *sources, const struct field *f, co
 		if (from || o.state != FACT_UNKNOWN)
 			add_to_group(entry, state_words[o.state], f->name,
 				     source_number(sources, from));
+		if (o.state == FACT_UNKNOWN && fact_why_cut(from))
+			add_cut_off(entry, f->name);
 	}
 	return entry;
 }

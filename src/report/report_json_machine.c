@@ -478,9 +478,13 @@ static json_t *weighed_json(const struct weighed *w)
 
 static json_t *text_part_json(const struct text_part *p)
 {
-	return json_pack("{ss ss? ss si si sb}", "file", p->file, "name", p->name, "about",
-			 p->about, "first_line", (int)p->first, "last_line", (int)p->last, "cut",
-			 p->cut);
+	json_t *o = json_pack("{ss ss? ss si si sb}", "file", p->file, "name", p->name, "about",
+			      p->about, "first_line", (int)p->first, "last_line", (int)p->last,
+			      "cut", p->cut);
+
+	if (p->cut_at)
+		json_object_set_new(o, "cut_at", json_integer(p->cut_at));
+	return o;
 }
 
 static json_t *trouble_json(const struct trouble *t)

@@ -18,7 +18,10 @@ static void add_part(struct strbuf *b, const struct text_part *p)
 		strbuf_printf(b, "line %u", p->first);
 	else
 		strbuf_printf(b, "lines %u-%u", p->first, p->last);
-	strbuf_puts(b, p->cut ? ", not all of it)" : ")");
+	if (p->cut_at)
+		strbuf_printf(b, ", cut off at line %u)", p->cut_at);
+	else
+		strbuf_puts(b, p->cut ? ", not all of it)" : ")");
 }
 
 static void add_file(struct document *out, const struct machine *m, size_t from, size_t n,

@@ -17,6 +17,7 @@
 #include "topology/topology.h"
 
 #include <cmocka.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -1312,6 +1313,161 @@ static void wrong_setting(void **state)
 	release(d, t, m);
 }
 
+/* ---- three kinds of missing ---- */
+
+struct missing {
+	enum fact_state state;
+	const char *why;
+};
+
+#define MISSING(f) ((struct missing){(f).state, FACT_WHY(f)})
+
+static struct missing acs_of_card(const struct machine *m)
+{
+	const struct pci_address card = {.bus = 1};
+
+	return MISSING(pci_find(m, card)->acs_ctl);
+}
+
+static struct missing bar1_of_last(const struct machine *m)
+{
+	return MISSING(m->gpus[m->gpu_n - 1].bar1_bytes);
+}
+
+static struct missing level_of_two(const struct machine *m)
+{
+	return MISSING(machine_pair(m, 1, 2)->common_ancestor);
+}
+
+static struct missing other_gpus(const struct machine *m)
+{
+	return MISSING(m->driver.nvml_lists_all);
+}
+
+static struct missing peer_module(const struct machine *m)
+{
+	return MISSING(m->peermem.loaded);
+}
+
+static struct missing rest_of_log(const struct machine *m)
+{
+	return MISSING(m->log_read);
+}
+
+static struct missing rate_of_port(const struct machine *m)
+{
+	return MISSING(m->rdma[m->rdma_n - 1].ports[0].rate_mbps);
+}
+
+static struct missing other_nics(const struct machine *m)
+{
+	return MISSING(m->rdma_listed);
+}
+
+static struct missing end_of_run(const struct machine *m)
+{
+	return MISSING(m->nccl.ended);
+}
+
+static struct missing parameters(const struct machine *m)
+{
+	return MISSING(m->kernel.cmdline_whole);
+}
+
+#define MODULES                                                                                    \
+	"Module                  Size  Used by\n"                                                  \
+	"a1 16384 0\na2 16384 0\na3 16384 0\na4 16384 0\na5 16384 0\na6 16384 0\n"                 \
+	"a7 16384 0\na8 16384 0\na9 16384 0\na10 16384 0\na11 16384 0\na12 16384 0\n"
+
+#define SHORT_CARD                                                                                 \
+	"01:00.0 VGA compatible controller [0300]: NVIDIA Corporation AD102 [GeForce RTX 4090] "   \
+	"[10de:2684] (rev a1)\n"                                                                   \
+	"\tControl: I/O+ Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR-\n"  \
+	"\tCapabilities: [78] Express (v2) Legacy Endpoint, MSI 00\n"                              \
+	"\t\tLnkSta:\tSpeed 16GT/s, Width x16\n"
+
+#define MATRIX "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tPIX\tSYS\t0-31\n"
+
+#define IBSTAT_LINES "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n"
+
+#define INIT                                                                                       \
+	"box:1:9 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 "           \
+	"commId 0x5 - Init START\n"                                                                \
+	"box:1:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+
+/* What a text does not show was not asked for, was cut off where it would be, or does not exist. */
+static void three_kinds_of_missing(void **state)
+{
+	static const struct {
+		const char *text;
+		struct missing (*of)(const struct machine *m);
+		enum { CUT_OFF, NOT_IN_THE_TEXT, THE_MACHINE_HAS_NONE } is;
+		const char *at; /* where it is cut off */
+	} rows[] = {
+		{CARD, acs_of_card, THE_MACHINE_HAS_NONE, NULL},
+		{SHORT_CARD "\tKernel driver in use: nvidia\n", acs_of_card, NOT_IN_THE_TEXT, NULL},
+		{SHORT_CARD, acs_of_card, NOT_IN_THE_TEXT, NULL},
+		{SHORT_CARD "\t\tLnkCtl2: Tar", acs_of_card, CUT_OFF, "a:5"},
+		{SHORT_CARD "[...]\nSo what now?\n", acs_of_card, CUT_OFF, "a:4"},
+		{SHORT_CARD "```\n\n(... 200 lines snipped ...)\n", acs_of_card, CUT_OFF, "a:4"},
+		{SHORT_CARD "\t...\n\tKernel driver in use: nvidia\n", acs_of_card, CUT_OFF, "a:5"},
+		{SHORT_CARD "...so what now?\n", acs_of_card, NOT_IN_THE_TEXT, NULL},
+		/* the other card's list is whole, and this one's output is cut before it */
+		{SHORT_CARD "\n" PORT "...\n", acs_of_card, NOT_IN_THE_TEXT, NULL},
+		{PORT "...\n\n" TABLE, acs_of_card, CUT_OFF, "a:19"},
+		{"GPU 00000000:41:00.0\n    Product Name    : NVIDIA A100\n", other_gpus,
+		 NOT_IN_THE_TEXT, NULL},
+		{"GPU 00000000:41:00.0\n    Product Name    : NVIDIA A100\n", bar1_of_last,
+		 NOT_IN_THE_TEXT, NULL},
+		{"GPU 00000000:41:00.0\n    Product Name    : NVIDIA A100\n    <snip>\n",
+		 bar1_of_last, CUT_OFF, "a:3"},
+		{"Attached GPUs                : 2\nGPU 00000000:41:00.0\n"
+		 "    Product Name    : NVIDIA A100\nGPU 00000000:81:00.0\n"
+		 "    Product Name    : NVIDIA A100\n    FB Mem",
+		 bar1_of_last, CUT_OFF, "a:6"},
+		{"==============NVSMI LOG==============\nAttached GPUs               : 2\n"
+		 "GPU 00000000:41:00.0\n    Product Name    : NVIDIA A100\n",
+		 other_gpus, NOT_IN_THE_TEXT, NULL}, /* as nvidia-smi -q -i 0 prints it */
+		{"==============NVSMI LOG==============\nAttached GPUs               : 2\n"
+		 "GPU 00000000:41:00.0\n    Product Name    : NVIDIA A100\n...\n",
+		 other_gpus, CUT_OFF, "a:4"},
+		{TABLE "|   2  NVIDIA GeForce RTX 40", other_gpus, CUT_OFF, "a:8"},
+		{MATRIX, level_of_two, CUT_OFF, "a:2"},
+		{MATRIX "GPU1\tPIX\t X \tSYS\t0-31\nGPU2\tSYS\tSYS\t X \t0-31\n\n$ nvidia-smi -L\n"
+			"GPU 3: NVIDIA A40\n",
+		 bar1_of_last, NOT_IN_THE_TEXT, NULL},
+		{MODULES "...\n", peer_module, CUT_OFF, "a:13"},
+		{"$ lsmod | grep ib_\nib_core 16384 0\n", peer_module, NOT_IN_THE_TEXT, NULL},
+		{"[    9.1] NVRM: loading\n", rest_of_log, NOT_IN_THE_TEXT, NULL},
+		{"[    9.100000] NVRM: loading\n[... more ...]\n", rest_of_log, CUT_OFF, "a:1"},
+		{IBSTAT_LINES, rate_of_port, NOT_IN_THE_TEXT, NULL},
+		{IBSTAT_LINES "\t\tRa", rate_of_port, CUT_OFF, "a:5"},
+		{IBSTAT_LINES "--snip--\n", other_nics, CUT_OFF, "a:4"},
+		{INIT, end_of_run, NOT_IN_THE_TEXT, NULL},
+		{INIT "[truncated]\n", end_of_run, CUT_OFF, "a:2"},
+		{"BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet io", parameters, CUT_OFF, "a:1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m = machine_of_one(rows[i].text);
+		const struct missing f = rows[i].of(m);
+		const bool cut = rows[i].is == CUT_OFF, none = rows[i].is == THE_MACHINE_HAS_NONE;
+		AUTO_FREE char *why = xprintf(FACT_CUT "%s", cut ? rows[i].at : "");
+		bool listed = !cut;
+
+		if (f.state != (none ? FACT_ABSENT : FACT_UNKNOWN) || fact_why_cut(f.why) != cut ||
+		    (cut &&
+		     (!text_starts_with(f.why, why) || isdigit((unsigned char)f.why[strlen(why)]))))
+			fail_msg("row %zu: state %d, %s", i, (int)f.state, f.why);
+		for (size_t k = 0; k < m->text_part_n; k++)
+			listed |= m->text_parts[k].cut_at && m->text_parts[k].cut;
+		if (!listed)
+			fail_msg("row %zu: no part is cut off", i);
+		machine_free(m);
+	}
+}
+
 /* ---- which machine ---- */
 
 static enum path_class class_between(const struct topology *t, size_t gpu, const char *nic)
@@ -2413,6 +2569,7 @@ int main(void)
 		cmocka_unit_test(rules_about_nothing),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
+		cmocka_unit_test(three_kinds_of_missing),
 		cmocka_unit_test(nics_of_a_matrix),
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),

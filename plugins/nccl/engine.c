@@ -6,6 +6,7 @@
 #include "collective/faster.h"
 #include "collective/operation.h"
 #include "collective/tuned.h"
+#include "device/presence.h"
 #include "device/rendezvous.h"
 #include "kernels/typed.h"
 #include "nccl/abi.h"
@@ -20,7 +21,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* NCCL has just let all ranks out of the call that made the communicator. */
+/* All ranks that are to come are here, and on their way. */
 #define MEET_US 10000000u
 /* Without a rank that fails between two steps; what waits for it on a GPU gives up then too. */
 #define OPEN_US   20000000u
@@ -30,6 +31,25 @@
 #define TRIAL      3000u /* elements */
 
 /* ---- meeting ---- */
+
+/* What a rank without the same key comes to: it is nobody's to wait for. */
+static int look(const struct engine_request *q)
+{
+	const struct engine_presence *p = &q->presence;
+	int here;
+
+	if (p->places == 0)
+		return 0;
+	if (p->announced < 0)
+		return err_sys(-p->announced, "this rank cannot be announced");
+	here = presence_count(q->key, p->places);
+	if (here >= q->n)
+		return 0;
+	return err_set(
+		ESRCH,
+		"%d of %d ranks are elsewhere: on another host, in another network namespace, of another user, without the shim, or with another ONEHOP_SHIM",
+		q->n - here, q->n);
+}
 
 /* Ranks that have a shim with the same wishes stay connected until all are ready: who gives up is missed at once. */
 static int meet(const struct engine_request *q, struct rendezvous **ret)
@@ -42,10 +62,7 @@ static int meet(const struct engine_request *q, struct rendezvous **ret)
 	int e = rendezvous_join(&r, ret);
 
 	if (e == -ETIMEDOUT)
-		return err_set(
-			ETIMEDOUT,
-			"%s within %g s. Do all ranks have the shim, and the same ONEHOP_SHIM?",
-			err_msg(), (double)r.limit_us / 1e6);
+		return err_set(ETIMEDOUT, "%s within %g s", err_msg(), (double)r.limit_us / 1e6);
 	return e;
 }
 
@@ -205,8 +222,10 @@ static struct engine *open_engine(const struct engine_request *q)
 {
 	struct engine *e = engine_new(q);
 	struct rendezvous *meeting = NULL;
-	int r = e ? meet(q, &meeting) : err_set(ENOMEM, "no memory for a communicator");
+	int r = e ? look(q) : err_set(ENOMEM, "no memory for a communicator");
 
+	if (r == 0)
+		r = meet(q, &meeting);
 	if (r == 0)
 		r = start(e, q, meeting);
 	rendezvous_leave(meeting);

@@ -17,9 +17,19 @@ struct engine_call {
 	void *stream;
 };
 
+/*
+ * No rank leaves the call that makes a communicator before all have entered it. So each is announced before that call, and
+ * behind it those that are not announced will never come (device/presence.h).
+ */
+struct engine_presence {
+	int announced; /* a descriptor, closed by who opened it; or a negative errno */
+	int places; /* ranks 0 .. places-1 may be announced: of the communicator, or of its parent; 0: all ranks are in this process */
+};
+
 struct engine_request {
 	const char *key;    /* that ranks meet under */
 	const void *handle; /* for messages */
+	struct engine_presence presence;
 	int rank, n, device;
 	bool all; /* take over all that is possible */
 };

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct queued {
 	struct comm *comm;
@@ -68,6 +69,12 @@ bool group_born(const struct group_birth *b)
 	return true;
 }
 
+void birth_forget(const struct group_birth *b)
+{
+	if (b->presence.announced >= 0)
+		close(b->presence.announced);
+}
+
 /* ---- the end of a group ---- */
 
 static void forget_calls(void)
@@ -79,7 +86,8 @@ static void forget_calls(void)
 	group.calls_n = group.calls_room = 0;
 }
 
-static void forget_births(void)
+/* Their list; what they announce may still be in use. */
+static void leave_births(void)
 {
 	free(group.births);
 	group.births = NULL;
@@ -89,7 +97,9 @@ static void forget_births(void)
 void group_drop(void)
 {
 	forget_calls();
-	forget_births();
+	for (size_t i = 0; i < group.births_n; i++)
+		birth_forget(&group.births[i]);
+	leave_births();
 }
 
 /* A communicator that was destroyed within the group is closed with its last call, which is to end first. */
@@ -118,7 +128,7 @@ void group_raise(void)
 {
 	if (group.births_n)
 		births_raise(group.births, group.births_n);
-	forget_births();
+	leave_births();
 }
 
 /* ---- engines of new communicators ---- */
@@ -197,9 +207,12 @@ void births_raise(const struct group_birth *births, size_t n)
 
 	for (size_t i = 0; r && i < n; i++)
 		if (*births[i].handle) /* a split may leave a rank without */
-			r[made++] =
-				(struct raising){.handle = *births[i].handle, .key = births[i].key};
+			r[made++] = (struct raising){.handle = *births[i].handle,
+						     .key = births[i].key,
+						     .request.presence = births[i].presence};
 	if (r && made)
 		raise_all(r, made);
 	free(r);
+	for (size_t i = 0; i < n; i++)
+		birth_forget(&births[i]);
 }

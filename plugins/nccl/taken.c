@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The functions that are taken over. Each asks the real NCCL whenever it does not know better. */
+#include "device/presence.h"
 #include "nccl/functions.h"
 #include "nccl/group.h"
 #include "nccl/shim.h"
@@ -34,55 +35,75 @@ static bool blocks(const struct nccl_config *config)
 	return !config || config->magic != NCCL_CONFIG_MAGIC || config->blocking != 0;
 }
 
+static const struct group_birth left_to_nccl = {.presence = {.announced = -1}};
+
+/* This rank is announced, under its own number or its parent's. */
+static struct group_birth expect(struct ncclComm **handle, const struct comms_key *key, int rank,
+				 int places)
+{
+	return (struct group_birth){handle, *key, {presence_announce(key->text, rank), places}};
+}
+
 /* What came of a call that makes communicators. */
 static int born(int status, const struct group_birth *births, size_t n)
 {
-	if (status != NCCL_SUCCESS)
-		return status;
-	if (!group_is_open()) {
+	const bool ready = status == NCCL_SUCCESS && n && births[0].handle;
+
+	if (ready && !group_is_open()) {
 		births_raise(births, n);
 		return status;
 	}
 	for (size_t i = 0; i < n; i++)
-		group_born(&births[i]); /* without memory it is not known, and passed on */
+		if (!ready || !group_born(&births[i])) /* without memory it is passed on */
+			birth_forget(&births[i]);
 	return status;
 }
 
-static int born_as(int status, struct ncclComm **handle, const struct nccl_id *ids, int ids_n,
-		   const struct nccl_config *config)
+struct init {
+	struct ncclComm **comm;
+	int ranks, rank;
+	const struct nccl_id *ids;
+	int ids_n;
+	const struct nccl_config *config;
+};
+
+static struct group_birth expect_of(const struct init *i)
 {
 	const enum shim_mode mode = shim_mode();
-	struct group_birth b = {.handle = handle};
+	struct comms_key key;
 
-	if (status != NCCL_SUCCESS || !blocks(config))
-		return status;
-	b.key = comms_key(NULL, ids, sizeof(*ids) * (size_t)ids_n);
-	b.key = comms_key(&b.key, &mode, sizeof(mode)); /* who wants something else is not met */
-	return born(status, &b, 1);
+	/* NCCL is to say what it thinks of wrong arguments. */
+	if (idle() || !i->comm || i->rank < 0 || i->rank >= i->ranks || !i->ids || i->ids_n < 1 ||
+	    i->ids_n > i->ranks || !blocks(i->config))
+		return left_to_nccl;
+	key = comms_key(NULL, i->ids, sizeof(*i->ids) * (size_t)i->ids_n);
+	key = comms_key(&key, &mode, sizeof(mode)); /* who wants something else is not met */
+	return expect(i->comm, &key, i->rank, i->ranks);
 }
 
 REAL_EXPORT int ncclCommInitRank(struct ncclComm **comm, int ranks, struct nccl_id id, int rank)
 {
-	int status = SHIM_REAL(REAL(CommInitRank, comm, ranks, id, rank));
+	const struct group_birth b = expect_of(&(struct init){comm, ranks, rank, &id, 1, NULL});
 
-	return idle() ? status : born_as(status, comm, &id, 1, NULL);
+	return born(SHIM_REAL(REAL(CommInitRank, comm, ranks, id, rank)), &b, 1);
 }
 
 REAL_EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int ranks, struct nccl_id id,
 				       int rank, struct nccl_config *config)
 {
-	int status = SHIM_REAL(REAL(CommInitRankConfig, comm, ranks, id, rank, config));
+	const struct group_birth b = expect_of(&(struct init){comm, ranks, rank, &id, 1, config});
 
-	return idle() ? status : born_as(status, comm, &id, 1, config);
+	return born(SHIM_REAL(REAL(CommInitRankConfig, comm, ranks, id, rank, config)), &b, 1);
 }
 
 REAL_EXPORT int ncclCommInitRankScalable(struct ncclComm **comm, int ranks, int rank, int ids_n,
 					 struct nccl_id *ids, struct nccl_config *config)
 {
-	int status = SHIM_REAL(REAL(CommInitRankScalable, comm, ranks, rank, ids_n, ids, config));
+	const struct group_birth b =
+		expect_of(&(struct init){comm, ranks, rank, ids, ids_n, config});
 
-	return idle() || status != NCCL_SUCCESS ? status
-						: born_as(status, comm, ids, ids_n, config);
+	return born(SHIM_REAL(REAL(CommInitRankScalable, comm, ranks, rank, ids_n, ids, config)),
+		    &b, 1);
 }
 
 /* All ranks are here, so the process and a count name them. */
@@ -96,7 +117,9 @@ static int all_born(int status, struct ncclComm **comms, int n)
 	struct group_birth *births = calloc((size_t)n, sizeof(*births));
 
 	for (int i = 0; births && i < n; i++)
-		births[i] = (struct group_birth){&comms[i], comms_key(NULL, &name, sizeof(name))};
+		births[i] = (struct group_birth){&comms[i],
+						 comms_key(NULL, &name, sizeof(name)),
+						 {.announced = -1}};
 	if (births)
 		born(status, births, (size_t)n);
 	free(births);
@@ -112,16 +135,30 @@ REAL_EXPORT int ncclCommInitAll(struct ncclComm **comms, int n, const int *devic
 	return all_born(status, comms, n);
 }
 
+/* Which rank of its parent has which number in the child is not known yet. */
+static struct group_birth expect_child(const struct ncclComm *parent, struct ncclComm **child,
+				       const struct comms_key *key)
+{
+	CommCount_function *count = real_CommCount();
+	CommUserRank_function *rank = real_CommUserRank();
+	int n, me;
+
+	if (!count || !rank || count((struct ncclComm *)parent, &n) != NCCL_SUCCESS ||
+	    rank((struct ncclComm *)parent, &me) != NCCL_SUCCESS)
+		return left_to_nccl;
+	return expect(child, key, me, n);
+}
+
 REAL_EXPORT int ncclCommSplit(struct ncclComm *comm, int color, int key, struct ncclComm **child,
 			      struct nccl_config *config)
 {
-	int status = SHIM_REAL(REAL(CommSplit, comm, color, key, child, config));
-	struct group_birth b = {.handle = child};
+	struct group_birth b = left_to_nccl;
+	struct comms_key name;
 
-	if (idle() || status != NCCL_SUCCESS || !comms_child_key(comm, color, &b.key) ||
-	    color < 0 || !blocks(config))
-		return status;
-	return born(status, &b, 1);
+	/* All ranks count the split, whatever they want of it. */
+	if (!idle() && comms_child_key(comm, color, &name) && color >= 0 && blocks(config))
+		b = expect_child(comm, child, &name);
+	return born(SHIM_REAL(REAL(CommSplit, comm, color, key, child, config)), &b, 1);
 }
 
 static void abort_engine(const struct ncclComm *comm)
@@ -137,15 +174,15 @@ static void abort_engine(const struct ncclComm *comm)
 REAL_EXPORT int ncclCommShrink(struct ncclComm *comm, int *excluded, int excluded_n,
 			       struct ncclComm **child, struct nccl_config *config, int flags)
 {
-	struct group_birth b = {.handle = child};
-	const bool known =
-		!idle() && comms_shrunk_key(comm, excluded, excluded_n, &b.key) && blocks(config);
-	int status;
+	struct group_birth b = left_to_nccl;
+	struct comms_key name;
 
+	if (!idle() && comms_shrunk_key(comm, excluded, excluded_n, &name) && blocks(config))
+		b = expect_child(comm, child, &name);
 	if (flags & NCCL_SHRINK_ABORT)
 		abort_engine(comm);
-	status = SHIM_REAL(REAL(CommShrink, comm, excluded, excluded_n, child, config, flags));
-	return status == NCCL_SUCCESS && known ? born(status, &b, 1) : status;
+	return born(SHIM_REAL(REAL(CommShrink, comm, excluded, excluded_n, child, config, flags)),
+		    &b, 1);
 }
 
 REAL_EXPORT int ncclCommRevoke(struct ncclComm *comm, int flags)

@@ -33,6 +33,10 @@ int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline
 /* The sentence for it; returns its result. */
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f);
 
+/* Where `name` is on this host, for processes of this user: at most RENDEZVOUS_KEY_MAX + 16 bytes. */
+struct socket_place;
+void rendezvous_unix_place(const char *name, struct socket_place *ret);
+
 /* All of it, over a stream: 0 or a negative errno without a sentence. */
 int send_all(int fd, const void *data, size_t size, uint64_t deadline_us);
 int receive_all(int fd, void *data, size_t size, uint64_t deadline_us);

@@ -33,15 +33,20 @@ struct hello {
 
 /* ---- where rank 0 is ---- */
 
-static void unix_place(const char *key, struct socket_places *ret)
+void rendezvous_unix_place(const char *name, struct socket_place *ret)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "onehop/%u/%s", getuid(), key);
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "onehop/%u/%s", getuid(), name);
 
 	memset(ret, 0, sizeof(*ret));
+	memcpy(&ret->address, &a, sizeof(a));
+	ret->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static void unix_places(const char *key, struct socket_places *ret)
+{
 	ret->n = 1;
-	memcpy(&ret->at[0].address, &a, sizeof(a));
-	ret->at[0].size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	rendezvous_unix_place(key, &ret->at[0]);
 }
 
 /* Rank 0 at a name: the wildcard of IPv6, which takes IPv4 too, where there is IPv6. */
@@ -371,7 +376,7 @@ int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline
 	if (address)
 		err = tcp_places(address, r->rank == 0, &p);
 	else
-		unix_place(r->key, &p);
+		unix_places(r->key, &p);
 	if (err < 0)
 		return err;
 	return r->rank == 0 ? join_as_first(r, &p.at[0], deadline_us)

@@ -35,6 +35,19 @@ void calls_make(struct calls_record *want, void *value, size_t size, unsigned fu
 	want->arguments++;
 }
 
+#define ARGUMENTS 16u
+#define FUNCTIONS 128u
+
+void calls_point(struct calls_record *want, void **value, unsigned function, unsigned argument)
+{
+	static char memory[FUNCTIONS * ARGUMENTS][128];
+
+	*value = memory[function % FUNCTIONS * ARGUMENTS + argument % ARGUMENTS];
+	memcpy(want->bytes + want->size, value, sizeof(*value));
+	want->size += sizeof(*value);
+	want->arguments++;
+}
+
 static void *open_library(const char *path)
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -25,6 +25,8 @@ void calls_add(const void *value, size_t size);
 /* Fills an argument with bytes that no other argument has, and notes it. */
 void calls_make(struct calls_record *want, void *value, size_t size, unsigned function,
 		unsigned argument);
+/* The same for a pointer, which leads to memory of its own. */
+void calls_point(struct calls_record *want, void **value, unsigned function, unsigned argument);
 
 enum calls_kind { CALLS_STATUS, CALLS_INT, CALLS_TEXT, CALLS_TEAM, CALLS_VOID };
 

@@ -103,6 +103,8 @@ struct group {
 	int depth;
 	struct task *waiting[4096];
 	size_t n;
+	struct ncclComm *made[RANKS_MAX];
+	size_t made_n;
 };
 
 static _Thread_local struct group group;
@@ -531,6 +533,18 @@ static struct shared *attach(const char *name, int n)
 	return s;
 }
 
+/* No rank leaves before all have entered, as in NCCL; in a group it is the end that waits. */
+static int wait_for_all(struct ncclComm *c)
+{
+	if (group.depth > 0 && group.made_n < RANKS_MAX) {
+		group.made[group.made_n++] = c;
+		return SUCCESS;
+	}
+	while (atomic_load(&c->shared->attached) < (unsigned)c->n)
+		sched_yield();
+	return SUCCESS;
+}
+
 static int open_comm(const char *name, int n, int rank, struct ncclComm **ret)
 {
 	struct ncclComm *c = calloc(1, sizeof(*c));
@@ -551,12 +565,19 @@ static int open_comm(const char *name, int n, int rank, struct ncclComm **ret)
 	return SUCCESS;
 }
 
-CALL(int, ncclCommInitRank, (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank))
+static int init_rank(struct ncclComm **ret, int n, const struct ncclUniqueId *id, int rank)
 {
 	size_t unused;
 
 	return fault_is("init", &unused) || n > RANKS_MAX ? SYSTEM_ERROR
-							  : open_comm(id.internal, n, rank, ret);
+							  : open_comm(id->internal, n, rank, ret);
+}
+
+CALL(int, ncclCommInitRank, (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank))
+{
+	int r = init_rank(ret, n, &id, rank);
+
+	return r == SUCCESS ? wait_for_all(*ret) : r;
 }
 
 CALL(int, ncclCommDestroy, (struct ncclComm * c))
@@ -603,6 +624,9 @@ CALL(int, ncclGroupStart, (void))
 CALL(int, ncclGroupEnd, (void))
 {
 	group.depth--;
+	for (size_t i = 0; group.depth == 0 && i < group.made_n; i++)
+		wait_for_all(group.made[i]);
+	group.made_n = group.depth ? group.made_n : 0;
 	return flush();
 }
 
@@ -706,9 +730,11 @@ static int not_yet(struct ncclComm *c)
 CALL(int, ncclCommInitRankConfig,
      (struct ncclComm * *ret, int n, struct ncclUniqueId id, int rank, struct config *config))
 {
-	int r = ncclCommInitRank(ret, n, id, rank);
+	int r = init_rank(ret, n, &id, rank);
 
-	return r == SUCCESS && config && config->blocking == 0 ? not_yet(*ret) : r;
+	if (r == SUCCESS && config && config->blocking == 0)
+		return not_yet(*ret);
+	return r == SUCCESS ? wait_for_all(*ret) : r;
 }
 
 /* All ranks name the same ID, and their new ranks. */
@@ -716,9 +742,11 @@ CALL(int, ncclCommGrow,
      (struct ncclComm * c, int n, const struct ncclUniqueId *id, int rank, struct ncclComm **ret,
       void *config))
 {
+	int r = open_comm(id->internal, n, rank, ret);
+
 	(void)c;
 	(void)config;
-	return open_comm(id->internal, n, rank, ret);
+	return r == SUCCESS ? wait_for_all(*ret) : r;
 }
 
 CALL(int, ncclCommInitAll, (struct ncclComm * *ret, int n, const int *devices))
@@ -728,7 +756,7 @@ CALL(int, ncclCommInitAll, (struct ncclComm * *ret, int n, const int *devices))
 
 	(void)devices;
 	for (int i = 0; r == SUCCESS && i < n; i++)
-		r = ncclCommInitRank(&ret[i], n, id, i);
+		r = init_rank(&ret[i], n, &id, i);
 	return r;
 }
 
@@ -773,6 +801,7 @@ CALL(int, ncclCommShrink,
 	int rank = c->rank;
 	unsigned mask = 0;
 	char name[160];
+	int r;
 
 	(void)config;
 	(void)flags;
@@ -781,7 +810,8 @@ CALL(int, ncclCommShrink,
 		rank -= excluded[i] < c->rank;
 	}
 	snprintf(name, sizeof(name), "%.100s-without%x.%u", c->name, mask, c->shrinks++);
-	return open_comm(name, c->n - excluded_n, rank, ret);
+	r = open_comm(name, c->n - excluded_n, rank, ret);
+	return r == SUCCESS ? wait_for_all(*ret) : r;
 }
 
 CALL(const char *, ncclGetLastError, (struct ncclComm * c))

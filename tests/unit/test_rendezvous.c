@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that find each other, exchange, and what becomes of strangers and of the missing. */
+#include "device/presence.h"
 #include "device/rendezvous.h"
 
 #include "base/cleanup.h"
@@ -530,6 +531,25 @@ static void test_silence(void **state)
 }
 
 /* Where this process may become another user: whose name it is, is not asked. */
+/* As long as somebody has it; ranks of other keys and beyond the number are not counted. */
+static void test_presence(void **state)
+{
+	int zero = presence_announce("presence", 0), two = presence_announce("presence", 2), other;
+
+	(void)state;
+	assert_true(zero >= 0 && two >= 0);
+	other = presence_announce("presences", 1);
+	assert_true(other >= 0);
+	assert_int_equal(presence_announce("presence", 2), -EADDRINUSE);
+	assert_int_equal(presence_count("presence", 3), 2);
+	assert_int_equal(presence_count("presence", 2), 1);
+	close(zero);
+	assert_int_equal(presence_count("presence", 3), 1);
+	close(two);
+	close(other);
+	assert_int_equal(presence_count("presence", 3), 0);
+}
+
 static void test_other_user(void **state)
 {
 	const struct rendezvous_request q = {.key = key_of("user"),
@@ -579,6 +599,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_requests),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_other_user),
+		cmocka_unit_test(test_presence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,7 @@ static struct engine *open_engine(const struct engine_request *q)
 	rendezvous_leave(meeting);
 	if (r == 0) {
 		e->comm->options.limit_us = FOREVER_US;
+		e->opened = true;
 		say_opened(e);
 		return e;
 	}
@@ -258,9 +259,9 @@ void engine_close(struct engine *e)
 	if (e->comm)
 		engine_abort(e);
 	engine_drain(e);
-	if (e->taken)
-		say(SAY_INFO, "comm %p rank %d: took over %lu call%s", e->handle, e->rank, e->taken,
-		    e->taken == 1 ? "" : "s");
+	if (e->opened)
+		say(SAY_INFO, "comm %p rank %d: took over %lu call%s, passed on %lu", e->handle,
+		    e->rank, e->taken, e->taken == 1 ? "" : "s", e->passed);
 	onehop_close(e->comm);
 	streams_close(e->streams);
 	pthread_cond_destroy(&e->changed);
@@ -285,6 +286,11 @@ bool engine_takes(const struct engine *e, const struct engine_call *c)
 		return false;
 	return onehop_expect(e->comm, c->operation, c->count, (enum onehop_type)c->type,
 			     (enum onehop_op)c->op, &expected) == 0;
+}
+
+void engine_passes(struct engine *e)
+{
+	atomic_fetch_add_explicit(&e->passed, 1, memory_order_relaxed);
 }
 
 /* NCCL does not look at the type of what it only moves, so ranks may give other ones of the same size. */

@@ -44,6 +44,8 @@ void engine_close(struct engine *e);
 
 /* By what all ranks know alike: nothing else may be looked at. */
 bool engine_takes(const struct engine *e, const struct engine_call *c);
+/* Counts a call that it does not take. */
+void engine_passes(struct engine *e);
 /* NCCL's status. A failure cannot be passed on to NCCL, because other ranks have begun: it stays. */
 int engine_run(struct engine *e, const struct engine_call *c);
 

@@ -19,7 +19,9 @@ struct engine {
 	atomic_bool aborted;
 	char reason[512];
 	bool said[ONEHOP_OPERATION_N];
+	bool opened; /* with all other ranks */
 	unsigned long taken;
+	atomic_ulong passed;
 	/* Simulated: numbers of calls, which run in this order. */
 	pthread_cond_t changed;
 	unsigned long issued, turn;

@@ -318,6 +318,8 @@ static bool take(const struct ncclComm *comm, const struct engine_call *call, in
 	struct comm *c = with_engine(comm);
 	bool taken = c && !atomic_load(&c->finalized) && engine_takes(c->engine, call);
 
+	if (c && !taken)
+		engine_passes(c->engine);
 	if (taken && !group_is_open())
 		*ret = engine_run(c->engine, call);
 	else if (taken)

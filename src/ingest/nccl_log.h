@@ -89,6 +89,15 @@ struct nccl_log_failure {
 	unsigned line, count;
 };
 
+/* How many calls onehop's NCCL shim took over, and passed on although it takes over others: each rank of a communicator counts its own. */
+struct nccl_log_shim_calls {
+	size_t begun; /* ranks that said that they take over */
+	size_t ended; /* ranks that counted */
+	int64_t taken, passed;
+	int64_t least, most; /* taken by one of them */
+	unsigned line;       /* the first that counts */
+};
+
 struct nccl_log {
 	struct arena *arena; /* owns everything below */
 	const char *name;
@@ -106,6 +115,7 @@ struct nccl_log {
 	/* Warnings that are not failures are in `warnings`. */
 	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
 	struct nccl_log_notes shim; /* what onehop's NCCL shim says that it does, and why not */
+	struct nccl_log_shim_calls shim_calls;
 	/* PCIe links whose speed NCCL assumes, and those that it plans with as hardly any. */
 	struct nccl_log_notes guessed_links, slow_links;
 	/* Why the lines do not show a whole run that ended well; NULL: they do. */

@@ -801,7 +801,28 @@ static int read_graph(struct parser *p, const struct record *r)
 		       : 0;
 }
 
-/* "onehop: comm 0x55d0 rank 0 nranks 2: takes over ...": ranks write the same, so it is kept once, without the rank. */
+/* "took over 20 calls, passed on 3": false if it is something else. */
+static bool read_shim_calls(struct parser *p, const char *text, const struct record *r)
+{
+	struct nccl_log_shim_calls *calls = &p->l->shim_calls;
+	long long taken, passed;
+
+	if (sscanf(text, "took over %15lld call%*[s,] passed on %15lld", &taken, &passed) != 2 ||
+	    taken < 0 || passed < 0)
+		return false;
+	calls->least = calls->ended && calls->least < taken ? calls->least : taken;
+	calls->most = calls->most > taken ? calls->most : taken;
+	calls->ended += r->count;
+	calls->taken += taken * r->count;
+	calls->passed += passed * r->count;
+	calls->line = calls->line ? calls->line : r->line;
+	return true;
+}
+
+/*
+ * "onehop: comm 0x55d0 rank 0 nranks 2: takes over ...": ranks write the same, so it is kept once, without the rank. Their counts
+ * are added up.
+ */
 static int read_shim(struct parser *p, const struct record *r)
 {
 	const char *rest = strstr(r->text, ": ") + 2, *end;
@@ -809,6 +830,11 @@ static int read_shim(struct parser *p, const struct record *r)
 
 	end = text_starts_with(rest, "comm ") ? strstr(rest, ": ") : NULL;
 	said.text = (char *)(end ? end + 2 : rest);
+	if (end && !r->warn && read_shim_calls(p, said.text, r))
+		return 0;
+	if (end && !r->warn && text_starts_with(said.text, "takes over ") &&
+	    memmem(rest, (size_t)(end - rest), " nranks ", 8))
+		p->l->shim_calls.begun += r->count;
 	return r->warn ? 0 : add_note(p, &p->l->shim, &said); /* warnings are among NCCL's */
 }
 

@@ -367,6 +367,33 @@ static void add_notes(struct document *out, const char *title, const struct nccl
 		document_paragraph(out, STYLE_DIM, 2, "%zu more (-v)", notes->n - shown);
 }
 
+/* Of each rank, because a collective is one call on each of them. */
+static void add_shim(struct document *out, const struct nccl_log *l, bool verbose)
+{
+	const struct nccl_log_shim_calls *c = &l->shim_calls;
+	char range[64];
+
+	if (!l->shim.n)
+		return;
+	add_notes(out, "onehop's NCCL shim", &l->shim, verbose);
+	if (c->ended && c->least == c->most)
+		snprintf(range, sizeof(range), "%" PRId64, c->least);
+	else
+		snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64, c->least, c->most);
+	if (c->ended)
+		document_paragraph(
+			out, STYLE_PLAIN, 2,
+			"line %u: took over %s %s in each rank of a communicator, %" PRId64
+			" in %zu %s; passed on %" PRId64,
+			c->line, range, text_plural((size_t)c->most, "call", "calls"), c->taken,
+			c->ended, text_plural(c->ended, "rank", "ranks"), c->passed);
+	if (c->ended < c->begun)
+		document_paragraph(
+			out, STYLE_PLAIN, 2,
+			"%zu of %zu ranks wrote no count, which they do when a communicator is destroyed",
+			c->begun - c->ended, c->begun);
+}
+
 static void add_settings(struct document *out, const struct nccl_log *l)
 {
 	if (!l->setting_n)
@@ -454,7 +481,7 @@ void report_log(struct document *out, const struct nccl_log *l, bool verbose)
 	add_notes(out, "The driver refused", &l->refusals, verbose);
 	add_notes(out, "Warnings", &l->warnings, verbose);
 	add_notes(out, "Network", &l->network, verbose);
-	add_notes(out, "onehop's NCCL shim", &l->shim, verbose);
+	add_shim(out, l, verbose);
 	if (verbose) {
 		add_notes(out, "GPUDirect RDMA", &l->gdr, true);
 		add_notes(out, "NVLink multicast", &l->nvls, true);
@@ -515,6 +542,14 @@ static json_t *notes_json(const struct nccl_log_notes *notes)
 	return array;
 }
 
+static json_t *shim_calls_json(const struct nccl_log_shim_calls *c)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "ranks_begun", (json_int_t)c->begun,
+			 "ranks_counted", (json_int_t)c->ended, "taken", (json_int_t)c->taken,
+			 "passed", (json_int_t)c->passed, "taken_least", (json_int_t)c->least,
+			 "taken_most", (json_int_t)c->most);
+}
+
 static json_t *failures_json(const struct nccl_log *l)
 {
 	json_t *array = json_array();
@@ -561,6 +596,7 @@ static void set_notes(json_t *o, const struct nccl_log *l)
 	json_object_set_new(o, "gdr", notes_json(&l->gdr));
 	json_object_set_new(o, "nvls", notes_json(&l->nvls));
 	json_object_set_new(o, "shim", notes_json(&l->shim));
+	json_object_set_new(o, "shim_calls", shim_calls_json(&l->shim_calls));
 	json_object_set_new(o, "channels", notes_json(&l->channels));
 	json_object_set_new(o, "choices", notes_json(&l->choices));
 }

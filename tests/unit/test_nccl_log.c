@@ -633,6 +633,31 @@ static void the_shim_is_told_once(void **state)
 	nccl_log_free(l);
 }
 
+/* Communicators, ranks and hosts add up; one rank was killed. */
+static void the_shims_counts_add_up(void **state)
+{
+	struct nccl_log *l = parsed(INIT(
+		"COMPLETE") "node1:100:200 NCCL INFO onehop: comm 0x1 rank 0 nranks 2: takes over what it is faster at\n"
+			    "node1:101:201 NCCL INFO onehop: comm 0x1 rank 1 nranks 2: takes over what it is faster at\n"
+			    "node1:100:200 NCCL INFO onehop: comm 0x2 rank 0 nranks 4: takes over what it is faster at\n"
+			    "node2:100:200 NCCL INFO onehop: comm 0x1 rank 0 nranks 2: takes over what it is faster at\n"
+			    "node1:100:200 NCCL INFO onehop: comm 0x1 rank 0: takes over AllReduce, first with 9 float32\n"
+			    "node1:100:200 NCCL INFO onehop: comm 0x1 rank 0: took over 1 call, passed on 0\n"
+			    "node1:101:201 NCCL INFO onehop: comm 0x1 rank 1: took over 20 calls, passed on 3\n"
+			    "node2:100:200 NCCL INFO onehop: comm 0x1 rank 0: took over 0 calls, passed on 7\n"
+			    "node2:100:200 NCCL INFO onehop: comm 0x1 rank 0: took over many calls\n");
+
+	(void)state;
+	assert_int_equal(l->shim.n, 3);
+	assert_int_equal(l->shim_calls.begun, 4);
+	assert_int_equal(l->shim_calls.ended, 3);
+	assert_int_equal(l->shim_calls.taken, 21);
+	assert_int_equal(l->shim_calls.passed, 10);
+	assert_int_equal(l->shim_calls.least, 0);
+	assert_int_equal(l->shim_calls.most, 20);
+	nccl_log_free(l);
+}
+
 static void notes_and_settings(void **state)
 {
 	struct nccl_log *l = parsed(INIT("COMPLETE") P(
@@ -864,6 +889,7 @@ int main(void)
 		cmocka_unit_test(unregistered_buffers_are_no_failures),
 		cmocka_unit_test(ends_are_seen),
 		cmocka_unit_test(the_shim_is_told_once),
+		cmocka_unit_test(the_shims_counts_add_up),
 		cmocka_unit_test(notes_and_settings),
 		cmocka_unit_test(other_texts),
 		cmocka_unit_test(too_many_gpus),

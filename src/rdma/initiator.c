@@ -8,8 +8,12 @@
 #include <math.h>
 
 #define FLUSH_BYTES 8
-#define LOOK_EACH                                                                                  \
-	256 /* small latencies between two looks at the interval's width, and signs of life */
+/*
+ * Latencies between two looks at the interval's width, and signs of life: no fewer than perftest makes in all, because
+ * the first ones take longer; or so long.
+ */
+#define LOOK_EACH    1024
+#define LOOK_NS      100000000
 #define LOOK_BYTES   (1ull << 20)
 #define MESSAGES_MAX (1ull << 22)
 
@@ -206,7 +210,7 @@ int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, voi
 	const unsigned each = look_each(i->load);
 	uint64_t cost_ns = clock_cost_ns();
 	struct samples s = {0};
-	double start = clock_s();
+	uint64_t looked_ns = clock_ns(), start_ns = looked_ns;
 	int r = 0;
 
 	cell->stop = STOP_GO_ON;
@@ -218,11 +222,13 @@ int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, voi
 			r = add_sample(i, &s, latency_us(&t, cost_ns));
 		if (n == i->load->trips)
 			break;
-		if (r < 0 || n % each)
+		if (r < 0 || (n % each && t.to_ns - looked_ns < LOOK_NS))
 			continue;
+		looked_ns = t.to_ns;
 		pulse_beat(i->nic->pulse);
 		if (!i->load->trips)
-			cell->stop = stopping_decide(&i->load->stopping, &s, clock_s() - start);
+			cell->stop = stopping_decide(&i->load->stopping, &s,
+						     (double)(looked_ns - start_ns) / 1e9);
 	}
 	if (r == 0)
 		describe(&s, cell);

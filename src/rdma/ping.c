@@ -10,11 +10,10 @@
 
 #define WHOLE                                                                                      \
 	2 /* messages whose data is checked, so that data left over from the first shows in the second */
-#define TAIL  8
-#define POLL  4
-#define LOOKS 1024 /* at the flag, between two looks for completions */
-#define CLOCK_EACH                                                                                 \
-	65536 /* looks between two readings of the clock, in which a message would be noticed late */
+#define TAIL 8
+#define POLL 4
+/* At the flag, between two looks for completions and at the clock, in which a message would be noticed late. */
+#define LOOKS     65536
 #define BEAT_EACH 256 /* answers between two signs of life */
 
 static const int opcodes[RDMA_MEASURE_N] = {
@@ -58,6 +57,15 @@ static struct verbs_sge into_of(const struct end *e, uint64_t bytes)
 	return (struct verbs_sge){in.at, (uint32_t)bytes, in.key};
 }
 
+/* Between arrival and answer: of 8 bytes one store, not a call. */
+static void copy_tail(uint8_t *to, const uint8_t *from, size_t n)
+{
+	if (n == TAIL)
+		memcpy(to, from, TAIL);
+	else
+		memcpy(to, from, n);
+}
+
 void ping_clear(const struct end *e, uint64_t bytes)
 {
 	memset(tail_at(e, END_IN, bytes), 0, tail_of(bytes));
@@ -69,6 +77,14 @@ int ping_expect(const struct nic *n, const struct end *e, uint64_t bytes, struct
 }
 
 /* ---- one message ---- */
+
+/* Whether the next post has a completion: the last of so many, or this one. */
+static void arm(struct ping *p, bool this_one)
+{
+	bool told = this_one || p->untold + 1 == p->each;
+
+	p->send.send_flags = p->flags | (told ? VERBS_SIGNALED : 0);
+}
 
 void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct verbs_cq *cq,
 		const struct end *e, struct place to, const struct rdma_load *load,
@@ -93,31 +109,35 @@ void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct
 		.n = tail_of(bytes),
 		.told = m != RDMA_LATENCY_WRITE,
 		.each = load->depth < 4 ? 1 : load->depth / 4,
+		.flags = bytes <= q->inline_max ? VERBS_INLINE : 0,
 		.from = {from.at, (uint32_t)bytes, from.key},
 		.into = into_of(e, bytes),
-		.send = {.num_sge = 1,
-			 .opcode = opcodes[m],
-			 .send_flags = bytes <= q->inline_max ? VERBS_INLINE : 0,
-			 .rdma = {to.at, to.key}},
+		.send = {.num_sge = 1, .opcode = opcodes[m], .rdma = {to.at, to.key}},
 	};
+	p->flag = p->arrives + p->n - 1;
 	p->send.sg_list = &p->from;
+	arm(p, false);
 }
 
-static int post(struct ping *p, bool signalled)
+/* After a post: what the next one asks for. */
+static void count_post(struct ping *p)
 {
-	struct verbs_send_wr *bad = NULL;
-	int r;
+	bool told = p->send.send_flags & VERBS_SIGNALED;
 
-	p->send.send_flags &= ~(unsigned)VERBS_SIGNALED;
-	if (++p->posted == p->each || signalled) {
-		p->send.send_flags |= VERBS_SIGNALED;
-		p->posted = 0;
-		p->waits++;
-	}
-	r = p->nic->context->ops.post_send(p->qp, &p->send, &bad);
-	return r ? rdma_fail(p->failure, RDMA_STEP_POST, r, "ibv_post_send answers error %d (%s)",
-			     r, strerror(r))
-		 : 0;
+	p->waits += told;
+	p->untold = told ? 0 : p->untold + 1;
+	arm(p, false);
+}
+
+static inline int post(struct ping *p)
+{
+	int r = p->nic->context->ops.post_send(p->qp, &p->send, &p->bad);
+
+	if (r)
+		return rdma_fail(p->failure, RDMA_STEP_POST, r,
+				 "ibv_post_send answers error %d (%s)", r, strerror(r));
+	count_post(p);
+	return 0;
 }
 
 /* Takes what completions there are. */
@@ -134,10 +154,10 @@ static int look(struct ping *p)
 	return got < 0 ? got : 0;
 }
 
-/* Looks at the flag, or once for a completion. */
+/* Looks at the flag and nothing else, or for the completions that were there. */
 static bool has_arrived(const struct ping *p, uint8_t old)
 {
-	const volatile uint8_t *flag = p->arrives + p->n - 1;
+	const volatile uint8_t *flag = p->flag;
 
 	if (p->told)
 		return p->arrived;
@@ -158,7 +178,7 @@ static int look_at_clock(const struct ping *p, struct wait *w, unsigned looks)
 	uint64_t now, limit_us = p->load->limit_us;
 
 	w->looks += looks;
-	if (w->looks < CLOCK_EACH)
+	if (w->looks < LOOKS)
 		return 0;
 	w->looks = 0;
 	now = clock_us();
@@ -176,23 +196,33 @@ static int look_at_clock(const struct ping *p, struct wait *w, unsigned looks)
 	return -EIO;
 }
 
-/* Until a message is there; *ret is its flag. A post that failed is seen here too. */
-static int await_message(struct ping *p, uint8_t old, uint8_t *ret)
+/* A post that failed is seen here too. By itself, as await_message would save registers for it. */
+__attribute__((noinline)) static int await_longer(struct ping *p, uint8_t old)
 {
 	struct wait w = {0};
+	int r;
 
-	while (!has_arrived(p, old)) {
-		int r = look(p);
-
+	do {
+		r = look(p);
 		if (r == 0)
 			r = look_at_clock(p, &w, p->told ? 1 : LOOKS);
-		if (r < 0)
-			return r;
-	}
+	} while (r == 0 && !has_arrived(p, old));
+	return r;
+}
+
+/* Until a message is there. Its other bytes are read after the flag, not before. */
+static inline int await_message(struct ping *p, uint8_t old)
+{
+	int r = has_arrived(p, old) ? 0 : await_longer(p, old);
+
+	atomic_thread_fence(memory_order_acquire);
+	return r;
+}
+
+static void take_message(struct ping *p)
+{
 	p->arrived -= p->told;
 	p->used += p->told;
-	*ret = *(const volatile uint8_t *)(p->arrives + p->n - 1);
-	return 0;
 }
 
 /* What can wait until nobody waits: completions of posts, and receive requests for those used up, many or all. */
@@ -229,16 +259,17 @@ static int check_tail(const struct ping *p, uint8_t sent)
 static int trip(struct ping *p, unsigned n, struct timed *ret)
 {
 	const struct rdma_load *l = p->load;
-	uint8_t sent = ping_flag(l, n), old = ping_flag(l, l->answers ? n : n - 1), got;
+	uint8_t sent = ping_flag(l, n), old = ping_flag(l, l->answers ? n : n - 1);
 	uint64_t start;
 	int r;
 
 	memset(p->leaves, sent, p->n);
 	start = clock_ns();
-	r = post(p, false);
+	r = post(p);
 	if (r == 0)
-		r = await_message(p, old, &got);
+		r = await_message(p, old);
 	*ret = (struct timed){start, clock_ns(), 2};
+	take_message(p);
 	if (r == 0)
 		r = settle(p, false);
 	return r < 0 || l->like_perftest ? r : check_tail(p, sent);
@@ -281,9 +312,10 @@ int ping_check(struct ping *p, struct rdma_cell *cell)
 
 int ping_await_first(struct ping *p)
 {
-	uint8_t got;
+	int r = await_message(p, 0);
 
-	return await_message(p, 0, &got);
+	take_message(p);
+	return r;
 }
 
 int ping_last(struct ping *p, uint8_t value)
@@ -291,27 +323,29 @@ int ping_last(struct ping *p, uint8_t value)
 	int r;
 
 	memset(p->leaves, value, p->n);
-	r = post(p, true);
+	arm(p, true);
+	r = post(p);
 	return r < 0 ? r : settle(p, true);
 }
 
 int ping_answer(struct ping *p)
 {
-	uint8_t old = 0, got = 0;
+	uint8_t got = 0;
 	unsigned n = 0;
 	int r;
 
 	do {
 		if (n++ % BEAT_EACH == 0)
 			pulse_beat(p->nic->pulse);
-		r = await_message(p, old, &got);
-		old = got;
+		r = await_message(p, got);
+		got = *p->flag;
 		if (r == 0 && got) {
 			if (n <= p->whole)
 				memcpy(p->out, p->in, p->body);
-			memcpy(p->leaves, p->arrives, p->n);
-			r = post(p, false);
+			copy_tail(p->leaves, p->arrives, p->n);
+			r = post(p);
 		}
+		take_message(p);
 		if (r == 0)
 			r = settle(p, !got);
 	} while (r == 0 && got);

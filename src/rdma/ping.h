@@ -18,19 +18,21 @@ struct ping {
 	/* The last bytes of a message, at most 8, all of one value. The very last is the flag: it arrives last. */
 	uint8_t *leaves, *arrives;
 	size_t n;
+	const volatile uint8_t *flag;
 	uint8_t *out, *in; /* whole messages; of which so many bytes come before those last ones */
 	uint64_t body;
 	unsigned
 		whole; /* the first messages that the other end sends back whole; then its last bytes */
 	bool told;     /* by a completion that it has arrived; else the flag changes */
-	unsigned each; /* of so many posts the last has a completion */
-	unsigned posted;
-	unsigned waits; /* completions of posts that are still to come */
+	unsigned each;   /* of so many posts the last has a completion */
+	unsigned untold; /* since the last that had one */
+	unsigned flags;  /* of all posts */
+	unsigned waits;  /* completions of posts that are still to come */
 	unsigned
 		arrived; /* messages that a completion has reported, and that nobody has taken yet */
 	unsigned used;   /* receive requests, after the last posting of them */
 	struct verbs_sge from, into;
-	struct verbs_send_wr send;
+	struct verbs_send_wr send, *bad;
 	atomic_bool stop; /* set by another thread: nothing more will come */
 };
 

@@ -169,7 +169,10 @@ static struct loopback_job *job_of(enum region_way way)
 			 .verify = true,
 			 .depth = 16,
 			 .queues = 1,
-			 .stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
+			 .stopping = {.relative = 0.5,
+				      .budget_s = 60,
+				      .min_samples = 6,
+				      .max_samples = 6},
 			 .sample_us = 100,
 			 .limit_us = 60000000,
 			 .pair = 5},
@@ -336,9 +339,8 @@ static void a_round_trip_that_fails_names_the_cause(void **state)
 	}
 }
 
-/* The clock of a kernel that asks a device for the time: each reading takes CLOCK_NS, and nothing else takes any. */
-#define CLOCK_NS 10000u
-static _Thread_local bool slow_clock;
+/* The clock of a kernel that asks a device for the time: each reading takes so long, and nothing else takes any. 0: not so. */
+static _Thread_local uint64_t slow_clock_ns;
 static _Thread_local uint64_t slow_now_ns;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ret); /* NOLINT: the linker's name */
@@ -346,9 +348,9 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret); /* NOLINT: the 
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret) /* NOLINT: the linker's name */
 {
-	if (!slow_clock)
+	if (!slow_clock_ns)
 		return __real_clock_gettime(clock, ret);
-	slow_now_ns += CLOCK_NS;
+	slow_now_ns += slow_clock_ns;
 	*ret = (struct timespec){(time_t)(slow_now_ns / 1000000000),
 				 (long)(slow_now_ns % 1000000000)};
 	return 0;
@@ -363,12 +365,36 @@ static void the_clock_is_no_part_of_a_latency(void **state)
 	j->measures = 1u << RDMA_LATENCY_READ;
 	j->load.trips = 10;
 	j->load.verify = false; /* which waits by the clock */
-	slow_clock = true;
+	slow_clock_ns = 10000;
 	run("", j, &r);
-	slow_clock = false;
+	slow_clock_ns = 0;
 	assert_int_equal(r.cells[RDMA_LATENCY_READ].value.n, 10);
 	assert_true(r.cells[RDMA_LATENCY_READ].value.median == 0);
 	free(j);
+}
+
+/* As many as perftest makes, whose first ones are slower too; and fewer where each takes long. */
+static void as_many_latencies_as_there_is_time_for(void **state)
+{
+	static const struct {
+		uint64_t clock_ns, bytes;
+		size_t n;
+	} rows[] = {{10000, 8, 1024}, {10000, 1 << 20, 6}, {60000000, 8, 6}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		struct loopback_result r;
+
+		j->measures = 1u << RDMA_LATENCY_READ;
+		j->load.verify = false; /* which waits by the clock */
+		j->load.latency_bytes = rows[i].bytes;
+		slow_clock_ns = rows[i].clock_ns;
+		run("", j, &r);
+		slow_clock_ns = 0;
+		assert_int_equal(r.cells[RDMA_LATENCY_READ].value.n, rows[i].n);
+		free(j);
+	}
 }
 
 static void several_queues_share_the_window(void **state)
@@ -890,6 +916,7 @@ int main(void)
 		cmocka_unit_test(wrong_data_within_a_latency_is_found),
 		cmocka_unit_test(a_round_trip_that_fails_names_the_cause),
 		cmocka_unit_test(the_clock_is_no_part_of_a_latency),
+		cmocka_unit_test(as_many_latencies_as_there_is_time_for),
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),

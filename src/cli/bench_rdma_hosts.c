@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "report/report_rdma_hosts.h"
 
 #include <errno.h>
@@ -41,7 +42,14 @@ static int print_hosts(const struct rdma_hosts *h, const struct common_options *
 	enum perftest_release layout;
 	struct document *out;
 
-	if (perftest_layout(o, &layout))
+	bool as_table = perftest_layout(o, &layout);
+	size_t too_slow = rdma_hosts_count(h).too_slow;
+
+	if (too_slow && (as_table || prints_data(o)))
+		fail(EXIT_OK,
+		     "%zu %s left out: at this rate a message takes longer than it is waited for",
+		     too_slow, text_plural(too_slow, "measurement was", "measurements were"));
+	if (as_table)
 		return print_perftest(h, layout);
 	if (prints_data(o))
 		return print_figures(h->figures, o, judge(h));

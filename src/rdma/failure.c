@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SLOW_MB_S 0.25 /* no link is slower */
+
 /* A kernel-internal errno without a name in user space. */
 #define KERNEL_ENOTSUPP 524
 
@@ -290,4 +292,15 @@ int rdma_fail(struct rdma_failure *f, enum rdma_step step, int code, const char 
 	vsnprintf(f->text, sizeof(f->text), fmt, ap);
 	va_end(ap);
 	return -EIO;
+}
+
+void rdma_add_slowest(struct rdma_failure *f, uint64_t bytes, uint64_t limit_us)
+{
+	size_t used = strlen(f->text);
+	double mb_s = (double)bytes / (double)limit_us;
+
+	if (f->step == RDMA_STEP_WAIT && mb_s >= SLOW_MB_S)
+		snprintf(f->text + used, sizeof(f->text) - used,
+			 "; a link slower than %.1f MB/s takes longer for %llu bytes", mb_s,
+			 (unsigned long long)bytes);
 }

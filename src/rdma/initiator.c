@@ -55,9 +55,14 @@ static size_t works_of(const struct initiator *i, enum rdma_measure m, struct st
 	return n;
 }
 
+/* A slow link carries a message of each stream before the first has completed. */
 static int run(const struct initiator *i, const struct stream_work *works, size_t n, double *ret_us)
 {
-	return transfer_run(i->nic, i->cq, works, n, i->load->limit_us, ret_us, i->failure);
+	int r = transfer_run(i->nic, i->cq, works, n, i->load->limit_us, ret_us, i->failure);
+
+	if (r < 0)
+		rdma_add_slowest(i->failure, n * works[0].bytes, i->load->limit_us);
+	return r;
 }
 
 int initiator_move(const struct initiator *i, enum rdma_measure m)
@@ -170,6 +175,8 @@ int initiator_one_read(const struct initiator *i, struct timed *ret)
 	if (r == 0)
 		r = transfer_wait_one(i->nic, i->cq, i->load->limit_us, i->failure);
 	*ret = (struct timed){start, clock_ns(), 1};
+	if (r < 0)
+		rdma_add_slowest(i->failure, w.bytes, i->load->limit_us);
 	return r;
 }
 

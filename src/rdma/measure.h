@@ -91,6 +91,7 @@ enum rdma_data { RDMA_DATA_NOT_CHECKED, RDMA_DATA_RIGHT, RDMA_DATA_WRONG };
 
 struct rdma_cell {
 	bool done; /* it was tried; else the set-up failed, or it was not requested */
+	bool too_slow; /* it was left out: at the link's rate a message takes longer than it is waited for */
 	enum rdma_data data;
 	uint64_t checked_bytes;
 	struct wrong wrong;

@@ -192,6 +192,7 @@ static int look_at_clock(const struct ping *p, struct wait *w, unsigned looks)
 	rdma_fail(p->failure, RDMA_STEP_WAIT, ETIMEDOUT,
 		  "a message of %llu bytes did not arrive for %.1f s",
 		  (unsigned long long)p->load->latency_bytes, (double)limit_us / 1e6);
+	rdma_add_slowest(p->failure, 2 * p->load->latency_bytes, limit_us); /* there and back */
 	nic_add_events(p->nic, p->failure);
 	return -EIO;
 }

@@ -379,6 +379,44 @@ static void add_faults(struct document *out, const struct rdma_hosts *h)
 				      far_name(h, h->pairs[i].far, far));
 }
 
+/* ---- what was left out ---- */
+
+/* The least size of a measurement that was left out as too slow; 0: none was. */
+static uint64_t too_slow_from(const struct rdma_hosts *h, const struct host_pair *p,
+			      enum rdma_measure m)
+{
+	uint64_t least = 0;
+
+	for (size_t k = 0; k < h->kind_n; k++) {
+		const struct rdma_cell *c = rdma_hosts_cell(h, p, k, (int)m);
+		uint64_t bytes = rdma_bytes(h->kinds[k].size, m);
+
+		if (c && c->too_slow && (!least || bytes < least))
+			least = bytes;
+	}
+	return least;
+}
+
+static void add_too_slow(struct document *out, const struct rdma_hosts *h,
+			 const struct host_pair *p)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	char own[PORT_NAME], far[PORT_NAME], size[BYTES_TEXT_SIZE];
+
+	for (int m = 0; m < RDMA_MEASURE_N; m++) {
+		uint64_t from = too_slow_from(h, p, (enum rdma_measure)m);
+
+		if (from)
+			strbuf_printf(&b, "%s %s from %s on", b.len ? "," : "",
+				      rdma_metric((enum rdma_measure)m), bytes_text(from, size));
+	}
+	if (b.len)
+		document_item(
+			out, STYLE_STRONG, 0, "note",
+			"%s to %s: left out, because at this rate a message takes longer than it is waited for:%s.",
+			own_name(h, p->own, own), far_name(h, p->far, far), strbuf_str(&b));
+}
+
 /* ---- head and end ---- */
 
 static void add_end(struct document *out, const struct rdma_hosts *h)
@@ -513,6 +551,8 @@ void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool ve
 	add_networks(out, h);
 	add_rails(out, h);
 	add_short(out, h);
+	for (size_t i = 0; i < pair_n(h); i++)
+		add_too_slow(out, h, &h->pairs[i]);
 	add_rounds(out, h);
 	if (verbose && rdma_hosts_count(h).measured)
 		add_cells(out, h);

@@ -27,6 +27,7 @@
 #define SMALL_WINDOW (4ull << 20)     /* of simulated devices */
 #define LEAST_WINDOW (1ull << 20)
 #define MOVE_S       4
+#define MESSAGE_S    2.0 /* of HOSTS_LIMIT_US: the rate is only as last measured */
 #define SAMPLE_US    20000
 
 /* ---- what is done with a pair ---- */
@@ -533,6 +534,44 @@ static void kill_turns(struct client *c)
 	}
 }
 
+/* ---- how long a message takes ---- */
+
+static uint64_t bytes_of(const struct rdma_hosts *h, size_t kind, enum rdma_measure m)
+{
+	return rdma_bytes(h->kinds[kind].size, m);
+}
+
+static void keep_pace(const struct rdma_hosts *h, const struct turn *t)
+{
+	enum rdma_measure m = measure_of(t);
+	double value = t->cell.value.median;
+
+	if (!t->cell.value.n)
+		return;
+	t->pair->paced_bytes = bytes_of(h, t->kind, m);
+	t->pair->paced_s = rdma_is_latency(m) ? value / 1e6
+					      : (m == RDMA_BOTH ? 2 : 1) *
+							(double)t->pair->paced_bytes / value / 1e9;
+}
+
+/*
+ * One after the other until something comes back; 0: unknown. What a message takes says nothing of one that is far
+ * larger: a small one takes no time for its bytes.
+ */
+static double message_s(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
+			enum rdma_measure m)
+{
+	double bytes = (double)bytes_of(h, kind, m);
+	double each = 2 * (double)p->paced_bytes >= bytes
+			      ? p->paced_s * bytes / (double)p->paced_bytes
+		      : h->s->expect_gbps > 0 ? bytes / h->s->expect_gbps / 1e9
+					      : 0;
+
+	return each * (rdma_is_round_trip(m)              ? 2
+		       : !rdma_is_latency(m) && h->queues ? h->queues
+							  : 1);
+}
+
 /* ---- results ---- */
 
 static void tell_result(struct client *c, const struct turn *t)
@@ -571,6 +610,7 @@ static void keep_result(struct client *c, struct turn *t)
 		t->cell.done = true;
 		if (t->cell.value.n && !rdma_is_latency(measure_of(t)))
 			t->pair->rate_gbps = t->cell.value.median;
+		keep_pace(c->h, t);
 		if (rdma_cuts(&t->cell.failure))
 			t->pair->cut |= 1u << t->job.way;
 		*hosts_make_cell(c->h, t->pair, t->kind, t->measure) = t->cell;
@@ -843,7 +883,11 @@ static void run_round(struct client *c, size_t r, size_t kind, enum rdma_measure
 		struct host_pair *p = rdma_hosts_pair(h, round->pairs[i].initiator,
 						      round->pairs[i].target - h->s->listing->n);
 
-		if (can_be(h, p, kind, m))
+		if (!can_be(h, p, kind, m))
+			continue;
+		if (message_s(h, p, kind, m) > MESSAGE_S)
+			hosts_make_cell(h, p, kind, (int)m)->too_slow = true;
+		else
 			add_turn(c, p, (int)m, kind);
 	}
 	run_turns(c);

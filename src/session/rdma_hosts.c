@@ -185,6 +185,7 @@ struct hosts_counts rdma_hosts_count(const struct rdma_hosts *h)
 			n.failed += c->done && c->failure.step != RDMA_STEP_NONE &&
 				    c->failure.step != RDMA_STEP_DATA;
 			n.measured += c->value.n > 0;
+			n.too_slow += c->too_slow;
 			n.rates += c->value.n && j % RDMA_MEASURE_N < RDMA_LATENCY_WRITE;
 			n.wide += c->value.n && c->stop != STOP_NARROW;
 		}

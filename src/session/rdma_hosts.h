@@ -30,7 +30,9 @@ struct host_pair {
 	double write_gbps, read_gbps; /* expected, 0: unknown */
 	char limit[128];              /* what limits them */
 	double rate_gbps;             /* as last measured; 0: not yet */
-	struct hosts_run *runs;       /* one a kind, of a rail; NULL: none */
+	uint64_t paced_bytes; /* a message of which took so long when last measured; 0: none yet */
+	double paced_s;
+	struct hosts_run *runs; /* one a kind, of a rail; NULL: none */
 };
 
 /* What kind of messages is measured: between which memories, the same at both ends, and of what size. */
@@ -95,6 +97,7 @@ size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way);
 struct hosts_counts {
 	size_t tried, reached;                   /* pairs of ports */
 	size_t checked, wrong, failed, measured; /* measurements */
+	size_t too_slow;                         /* measurements, left out */
 	size_t rates,
 		wide; /* of those measured: not latencies; stopped before the interval was narrow */
 	size_t rated,

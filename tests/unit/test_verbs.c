@@ -677,6 +677,41 @@ static void what_else_is_known_changes_the_cause(void **state)
 	}
 }
 
+/* A large message may only be slow, a small one not. */
+static void a_wait_in_vain_says_which_links_are_too_slow(void **state)
+{
+	static const struct {
+		enum rdma_measure measure;
+		uint64_t bytes;
+		const char *says; /* NULL: nothing of that */
+	} rows[] = {
+		{RDMA_WRITE, 8 << 20, "slower than 83.9 MB/s takes longer for 8388608 bytes"},
+		{RDMA_LATENCY_READ, 1 << 20,
+		 "slower than 10.5 MB/s takes longer for 1048576 bytes"},
+		{RDMA_LATENCY_WRITE, 1 << 20,
+		 "slower than 21.0 MB/s takes longer for 2097152 bytes"},
+		{RDMA_WRITE, 16384, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct loopback_job *j = job_of(REGION_HOST);
+		const struct rdma_failure *f;
+		struct loopback_result r;
+
+		j->measures = 1u << rows[i].measure;
+		j->window = 8 << 20;
+		j->load.bytes = j->load.latency_bytes = rows[i].bytes;
+		j->load.limit_us = 100000;
+		run("silent", j, &r);
+		f = &r.cells[rows[i].measure].failure;
+		assert_int_equal(f->step, RDMA_STEP_WAIT);
+		if (rows[i].says ? !strstr(f->text, rows[i].says) : !!strstr(f->text, "slower"))
+			fail_msg("%s", f->text);
+		free(j);
+	}
+}
+
 /* ---- tables ---- */
 
 static void causes_are_whole(void **state)
@@ -929,6 +964,7 @@ int main(void)
 		cmocka_unit_test(late_data_is_flushed),
 		cmocka_unit_test(without_verification_wrong_data_is_timed),
 		cmocka_unit_test(what_else_is_known_changes_the_cause),
+		cmocka_unit_test(a_wait_in_vain_says_which_links_are_too_slow),
 		cmocka_unit_test(causes_are_whole),
 		cmocka_unit_test(payload_rates),
 		cmocka_unit_test(addresses_are_chosen_with_a_reason),

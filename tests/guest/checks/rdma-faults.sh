@@ -79,6 +79,10 @@ tc qdisc del dev "$card" root
 tc qdisc add dev "$card" root tbf rate 20mbit burst 32k latency 400ms
 measure 'a slow link: its data is checked all the same' 0 --only write --memory-by host
 said 'a slow link: and is right' 'correct in'
+measure 'a slow link: messages that would take too long' 0 --only write,latency --size 8M --expect 0.0025
+said 'a slow link: are left out' 'left out, because at this rate'
+measure 'a slow link: messages that take too long, where nobody has said so' 1 --only write --no-verify --size 8M
+said 'a slow link: it may be slow' 'a link slower than 2.8 MB/s takes longer'
 tc qdisc del dev "$card" root
 echo "# write, kB/s: $unshaped unshaped, $shaped at 10 Mbit/s"
 # a fifth more, because the bucket's 32 KiB are in the samples

@@ -280,9 +280,11 @@ bool engine_takes(const struct engine *e, const struct engine_call *c)
 	if (c->count == 0 || c->type < 0 || c->type >= ONEHOP_FLOAT8_E4M3 || c->op < 0 ||
 	    c->op >= ONEHOP_OP_N || c->root < 0 || c->root >= e->n)
 		return false;
+	/* Where only some pairs are direct nothing was compared. */
 	if (!e->all &&
-	    !faster_find((enum operation)c->operation, (unsigned)e->n, e->comm->facts.direct,
-			 c->count, (unsigned)c->type, (unsigned)c->op))
+	    (e->comm->facts.mixed ||
+	     !faster_find((enum operation)c->operation, (unsigned)e->n, e->comm->facts.direct,
+			  c->count, (unsigned)c->type, (unsigned)c->op)))
 		return false;
 	return onehop_expect(e->comm, c->operation, c->count, (enum onehop_type)c->type,
 			     (enum onehop_op)c->op, &expected) == 0;

@@ -892,6 +892,7 @@ static int say_start(struct bench *b)
 	*s = (struct collective_start){.version = b->api.version,
 				       .ranks = b->ranks,
 				       .direct = b->lanes[0].own && b->lanes[0].own->facts.direct,
+				       .mixed = b->lanes[0].own && b->lanes[0].own->facts.mixed,
 				       .max_bytes = b->max_bytes};
 	memcpy(s->library, b->api.path, sizeof(s->library));
 	return say(b, NCCL_SAYS_START, sizeof(*s));

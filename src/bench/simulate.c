@@ -38,9 +38,22 @@ static const struct {
 	[MODEL_HOST] = {2.5, 1.15, 0.70},
 };
 
+bool simulated_direct(const struct simulation *s, unsigned from, unsigned to)
+{
+	return s->reach[from] >> to & 1;
+}
+
+struct simulated_paths simulated_paths(const struct simulation *s)
+{
+	struct comm_facts f;
+
+	comm_facts_mix(s->paths->device_n, s->reach, BLOCKS, THREADS, &f);
+	return (struct simulated_paths){f.direct, f.mixed};
+}
+
 static enum model_path model_path_of(const struct simulation *s, unsigned from, unsigned to)
 {
-	if (!s->direct)
+	if (!simulated_direct(s, from, to))
 		return MODEL_HOST;
 	return strncmp(paths_pair(s->paths, from, to)->class, "NV", 2) == 0 ? MODEL_NVLINK
 									    : MODEL_PCIE;
@@ -92,10 +105,10 @@ static double output_bytes(const struct collective_shape *s, unsigned rank, cons
 	return (double)part_bytes(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece, p);
 }
 
-/* Rank `me` writes where rank r, or through the host every rank, reads. */
+/* Rank `me` writes where rank r reads; its own place is that of all that it does not reach. */
 static void store(struct run *x, unsigned me, unsigned r, double bytes)
 {
-	if (x->s->direct)
+	if (r != me && simulated_direct(x->s, me, r))
 		traffic_to_peer(&x->traffic, me, r, bytes * x->inflation,
 				parameters[model_path_of(x->s, me, r)].share);
 	else
@@ -103,10 +116,10 @@ static void store(struct run *x, unsigned me, unsigned r, double bytes)
 				parameters[MODEL_HOST].share);
 }
 
-/* Loads of a rank's own memory take no link. */
-static void load(struct run *x, unsigned me, double bytes)
+/* What rank r has written. Loads of a rank's own memory take no link. */
+static void load(struct run *x, unsigned me, unsigned r, double bytes)
 {
-	if (!x->s->direct)
+	if (!simulated_direct(x->s, r, me))
 		traffic_to_host(&x->traffic, me, false, bytes * x->inflation,
 				parameters[MODEL_HOST].share);
 }
@@ -120,13 +133,13 @@ static void add_rank(struct run *x, unsigned me, const struct collective_shape *
 		if (s->push >> r & 1)
 			store(x, me, r, input_bytes(s, r, sent));
 		if (s->pull >> r & 1)
-			load(x, me,
+			load(x, me, r,
 			     s->op == REDUCE_OP_N ? output_bytes(s, r, taken)
 						  : input_bytes(s, me, taken));
 		if (s->push2 >> r & 1)
 			store(x, me, r, input_bytes(s, me, spread));
 		if (s->pull2 >> r & 1)
-			load(x, me, output_bytes(s, r, placed));
+			load(x, me, r, output_bytes(s, r, placed));
 	}
 }
 
@@ -241,18 +254,28 @@ static void make_row(struct run *x, const struct comm_facts *f, uint64_t bytes,
 		 &ret->nccl);
 }
 
+/* In both directions. */
+static bool reaches_all(const struct simulation *s, unsigned rank)
+{
+	for (unsigned r = 0; r < s->paths->device_n; r++)
+		if (r != rank && !(simulated_direct(s, rank, r) && simulated_direct(s, r, rank)))
+			return false;
+	return true;
+}
+
 static int check_rates(const struct simulation *s)
 {
 	const unsigned n = s->paths->device_n;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!s->direct && !(s->paths->hosts[i].expected_gbps > 0))
+		if (!reaches_all(s, i) && !(s->paths->hosts[i].expected_gbps > 0))
 			return err_set(EINVAL,
 				       "the rate between rank %u's GPU and the host's memory is "
 				       "unknown",
 				       i);
-		for (unsigned j = 0; s->direct && j < n; j++)
-			if (i != j && !(paths_pair(s->paths, i, j)->expected_gbps > 0))
+		for (unsigned j = 0; j < n; j++)
+			if (i != j && simulated_direct(s, i, j) &&
+			    !(paths_pair(s->paths, i, j)->expected_gbps > 0))
 				return err_set(EINVAL,
 					       "the rate from rank %u's GPU to rank %u's is "
 					       "unknown; --observed with the output of a "
@@ -278,7 +301,7 @@ static int check(const struct simulation *s)
 int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n)
 {
 	const size_t sizes = collective_plan_sizes(&s->plan, s->plan.max_bytes);
-	struct run x = {.s = s, .slowest = model_path(s)};
+	struct run x = {.s = s};
 	struct simulated_row *rows;
 	struct link_model model;
 	struct comm_facts facts;
@@ -294,10 +317,11 @@ int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret
 		free(rows);
 		return r;
 	}
+	x.slowest = model_path(s);
 	r = traffic_make(&model, &x.traffic);
-	comm_facts_make(s->paths->device_n, s->direct, BLOCKS, THREADS, &facts);
+	comm_facts_mix(s->paths->device_n, s->reach, BLOCKS, THREADS, &facts);
 	if (s->near)
-		comm_facts_place(&facts, s->near);
+		comm_facts_place(&facts, s->near, NULL);
 	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = collective_plan_next(&s->plan, bytes))
 		make_row(&x, &facts, bytes, &rows[i]);
 	traffic_done(&x.traffic);

@@ -14,8 +14,9 @@
 struct simulation {
 	const struct paths
 		*paths; /* device k is rank k; expected rates are the rates of the links */
-	bool direct;    /* every rank stores into the memory of all others */
-	bool nccl;      /* its ring too */
+	/* By rank: a bit for each other one whose memory it stores into; others' data goes through the host's. */
+	uint32_t reach[SIMULATED_RANKS_MAX];
+	bool nccl;                 /* its ring too */
 	const enum nearness *near; /* of every two ranks (collective/groups.h); NULL: no groups */
 	struct collective_plan
 		plan; /* the operation, its type and root, sizes, whether in a graph */
@@ -28,6 +29,13 @@ struct simulated_row {
 	struct collective_cell own;  /* of the choice; no batches: nothing was measured */
 	struct collective_cell nccl; /* time 0: not modelled */
 };
+
+/* Whether ranks store into the memory of all others, or of some. */
+struct simulated_paths {
+	bool direct, mixed;
+};
+
+struct simulated_paths simulated_paths(const struct simulation *s);
 
 /*
  * Rows in order of size; the caller frees them. 0, -ENOMEM, or -EINVAL with a sentence: too few or too many ranks, or a

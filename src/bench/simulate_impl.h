@@ -8,6 +8,8 @@
 /* The kind of a path decides how long flags take, and how much of the rate kernels reach. */
 enum model_path { MODEL_NVLINK, MODEL_PCIE, MODEL_HOST, MODEL_PATH_N };
 
+bool simulated_direct(const struct simulation *s, unsigned from, unsigned to);
+
 /* The slowest kind among the paths of the run. */
 enum model_path model_path(const struct simulation *s);
 

@@ -43,7 +43,7 @@ static double ring_us(const struct simulation *s, struct traffic *t, double byte
 	for (unsigned i = 0; i < n; i++) {
 		const unsigned next = (i + 1) % n;
 
-		if (s->direct) {
+		if (simulated_direct(s, i, next)) {
 			traffic_to_peer(t, i, next, bytes, share);
 		} else {
 			traffic_to_host(t, i, true, bytes, share);
@@ -73,7 +73,7 @@ double simulate_ring_us(const struct simulation *s, struct traffic *t, double by
 	const unsigned n = s->paths->device_n;
 	double us, launches = s->plan.graph ? 0 : n * LAUNCH_US;
 
-	if (model_path(s) == MODEL_NVLINK)
+	if (model_path(s) == MODEL_NVLINK || simulated_paths(s).mixed)
 		return 0;
 	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
 		if (rings[i].op != s->plan.op)

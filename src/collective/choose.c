@@ -12,6 +12,7 @@
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
 #define HOST_SLOT_BYTES   (40u << 20)
+#define DIRECT_PAIR_BYTES (16u << 20)
 #define HOST_PAIR_BYTES   (32u << 20)
 
 /*
@@ -50,7 +51,12 @@ static const struct path_costs host_paths = {{
 	[FLAGGED_TWO] = {6.0, 0, 36, 9},
 	[PIPED_ONE] = {20, 0, 30},
 	[PIPED_TWO] = {24, 0, 39},
+	/* Only what goes between groups; not measured: as much more as two steps take than one. */
+	[PIPED_LEVELS] = {28, 0, 39},
 }};
+
+/* Of PCIe as pcie_paths has it, to that of the H200 whose memory of the host was measured (one way, GB/s). */
+#define PCIE_SHARE (25 / 55.4)
 
 static const char *const words[ALGORITHM_N] = {
 	[FLAGGED_ONE] = "flagged-1", [FLAGGED_TWO] = "flagged-2", [PIPED_ONE] = "piped-1",
@@ -67,48 +73,193 @@ static unsigned at_most(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
+/* ---- facts ---- */
+
+static uint32_t all_but(unsigned n, unsigned rank)
+{
+	return ((1u << n) - 1) & ~(1u << rank);
+}
+
+static unsigned count(uint32_t mask)
+{
+	return (unsigned)__builtin_popcount(mask);
+}
+
+/* Of those before rank `end`. A rank has a place for itself too, where all others read the same. */
+static unsigned host_places(const struct comm_facts *f, unsigned from, unsigned end)
+{
+	unsigned n = 0;
+
+	for (unsigned to = 0; to < end; to++)
+		n += !is_direct(f, from, to);
+	return n;
+}
+
+unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to)
+{
+	unsigned row = host_places(f, from, to);
+
+	for (unsigned i = 0; i < from; i++)
+		row += host_places(f, i, f->n);
+	return row;
+}
+
+static void set_reach(struct comm_facts *f, const uint32_t *reach)
+{
+	bool any = false;
+
+	f->direct = true;
+	for (unsigned i = 0; i < f->n; i++) {
+		f->reach[i] = reach[i] & all_but(f->n, i);
+		f->direct &= f->reach[i] == all_but(f->n, i);
+		any |= f->reach[i] != 0;
+	}
+	f->mixed = any && !f->direct;
+}
+
+/* Of a pair: bytes of its slots for pieces and for sends and receives, as far as there is room for all pairs. */
+static void size_slots(struct comm_facts *f)
+{
+	const uint64_t host = host_row(f, f->n, 0), direct = has_direct(f) ? f->n - 1 : 0;
+
+	f->slot_bytes = f->direct ? 64u << 10 : 32u << 10;
+	while (f->slot_bytes > CHUNK_MIN &&
+	       (4 * direct * f->piped_blocks * f->slot_bytes > DIRECT_SLOT_BYTES ||
+		2 * host * f->piped_blocks * f->slot_bytes > HOST_SLOT_BYTES))
+		f->slot_bytes /= 2;
+	f->pair_slot_bytes = f->direct ? 32u << 10 : 64u << 10;
+	while (f->pair_blocks > 1 &&
+	       (direct * PAIR_SLOTS * f->pair_blocks * f->pair_slot_bytes > DIRECT_PAIR_BYTES ||
+		host * PAIR_SLOTS * f->pair_blocks * f->pair_slot_bytes > HOST_PAIR_BYTES))
+		f->pair_blocks /= 2;
+}
+
+/* ---- costs ---- */
+
+/* A rank's data goes in part through each: `share` of it directly. */
+static double mixed_gbps(double direct, double host, double share)
+{
+	return 1 / (share / direct + (1 - share) / host);
+}
+
+/*
+ * Every step waits for the slower paths. Direct traffic and traffic through the host's memory share the rank's link. Small sums
+ * have no kernel of their own.
+ */
+static void mix_costs(struct comm_facts *f, const struct path_costs *direct, double host_share)
+{
+	const struct groups *g = &f->groups;
+	const unsigned within = g->n ? 2 * (g->size - 1) : 0, across = g->n ? g->n - 1 : 1;
+	unsigned least = f->n;
+
+	for (unsigned i = 0; i < f->n; i++)
+		least = at_most(least, count(f->reach[i]));
+	f->costs = host_paths;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		struct path_cost *c = &f->costs.of[a];
+		const double share = steps_of((enum algorithm)a) == STEPS_LEVELS
+					     ? (double)within / (within + across)
+					     : (double)least / (f->n - 1);
+
+		c->gbps = mixed_gbps(direct->of[a].gbps, c->gbps * host_share, share);
+		c->start_us += c->reduce_us;
+		c->reduce_us = 0;
+	}
+}
+
+void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned threads,
+		    struct comm_facts *ret)
+{
+	*ret = (struct comm_facts){.n = n, .blocks = blocks, .threads = threads};
+	set_reach(ret, reach);
+	ret->chunks = ret->direct ? 0 : HOST_CHUNKS;
+	ret->flagged_threads = at_most(FLAGGED_THREADS, threads);
+	ret->piped_threads =
+		at_most(ret->direct && n > 2 ? DIRECT_THREADS : PIPED_THREADS, threads);
+	ret->flagged_blocks = at_most(2 * blocks, !ret->direct ? 64 : n > 4 ? 128 : 256);
+	ret->piped_blocks = at_most(blocks, ret->direct ? 128 : 64);
+	ret->pair_blocks = at_most(blocks, !ret->direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
+	size_slots(ret);
+	ret->costs = ret->direct ? direct_paths : host_paths;
+	if (ret->mixed)
+		mix_costs(ret, &direct_paths, 1);
+}
+
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret)
 {
-	const uint64_t most = direct ? DIRECT_SLOT_BYTES : HOST_SLOT_BYTES;
-	uint32_t slot = direct ? 64u << 10 : 32u << 10;
-	uint64_t slots;
+	uint32_t reach[GROUPS_RANKS_MAX];
 
-	*ret = (struct comm_facts){.n = n,
-				   .direct = direct,
-				   .blocks = blocks,
-				   .threads = threads,
-				   .chunks = direct ? 0 : HOST_CHUNKS,
-				   .flagged_threads = at_most(FLAGGED_THREADS, threads),
-				   .piped_threads =
-					   at_most(direct && n > 2 ? DIRECT_THREADS : PIPED_THREADS,
-						   threads),
-				   .costs = direct ? direct_paths : host_paths};
-	ret->flagged_blocks = at_most(2 * blocks, !direct ? 64 : n > 4 ? 128 : 256);
-	ret->piped_blocks = at_most(blocks, direct ? 128 : 64);
-	slots = (direct ? 4ul * (n - 1) : 2ul * n * n) * ret->piped_blocks;
-	while (slot > CHUNK_MIN && slot * slots > most)
-		slot /= 2;
-	ret->slot_bytes = slot;
-	ret->pair_blocks = at_most(blocks, !direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
-	ret->pair_slot_bytes = direct ? 32u << 10 : 64u << 10;
-	while (!direct &&
-	       n * n * PAIR_SLOTS * ret->pair_blocks * ret->pair_slot_bytes > HOST_PAIR_BYTES)
-		ret->pair_blocks /= 2;
+	for (unsigned i = 0; i < n; i++)
+		reach[i] = direct ? ~0u : 0;
+	comm_facts_mix(n, reach, blocks, threads, ret);
 }
 
-void comm_facts_place(struct comm_facts *f, const enum nearness *near)
+/* ---- where ranks are ---- */
+
+static bool both_direct(const struct comm_facts *f, unsigned a, unsigned b)
+{
+	return a == b || (is_direct(f, a, b) && is_direct(f, b, a));
+}
+
+/* Whether only PCIe joins some of those that are direct. */
+static bool is_pcie(const struct comm_facts *f, const enum nearness *near)
 {
 	enum nearness least = NEAR_NVLINK;
 
-	if (!f->direct)
+	for (unsigned i = 0; i < f->n; i++)
+		for (unsigned j = 0; j < f->n; j++)
+			if (is_direct(f, i, j) && near[i * f->n + j] < least)
+				least = near[i * f->n + j];
+	return least > NEAR_UNKNOWN && least < NEAR_NVLINK;
+}
+
+/* Ranks of a group all reach each other, because only one place of the host's memory is written for all. */
+static bool can_be(const struct comm_facts *f, const struct groups *g)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		for (unsigned j = 0; j < f->n; j++)
+			if (g->of[i] == g->of[j] && !both_direct(f, i, j))
+				return false;
+	return true;
+}
+
+/* As large as they can be: traffic through the host's memory is slower than on any direct path. */
+static void group_direct(struct comm_facts *f, const enum nearness *near)
+{
+	enum nearness seen[GROUPS_RANKS_MAX * GROUPS_RANKS_MAX];
+
+	for (unsigned i = 0; i < f->n * f->n; i++)
+		seen[i] = both_direct(f, i / f->n, i % f->n) ? NEAR_SOCKET : NEAR_FAR;
+	groups_make(f->n, seen, &f->groups);
+	if (f->groups.n && can_be(f, &f->groups))
 		return;
 	for (unsigned i = 0; i < f->n * f->n; i++)
-		least = near[i] < least ? near[i] : least;
-	if (least > NEAR_UNKNOWN && least < NEAR_NVLINK)
-		f->costs = pcie_paths;
-	groups_make(f->n, near, &f->groups);
+		seen[i] = seen[i] == NEAR_SOCKET ? near[i] : NEAR_FAR;
+	groups_make(f->n, seen, &f->groups);
+	if (!can_be(f, &f->groups))
+		f->groups = (struct groups){0};
 }
+
+void comm_facts_place(struct comm_facts *f, const enum nearness *near, const struct groups *groups)
+{
+	const bool pcie = is_pcie(f, near);
+
+	if (!has_direct(f))
+		return;
+	if (groups && (f->direct || can_be(f, groups)))
+		f->groups = *groups;
+	else if (f->mixed)
+		group_direct(f, near);
+	else
+		groups_make(f->n, near, &f->groups);
+	if (f->mixed)
+		mix_costs(f, pcie ? &pcie_paths : &direct_paths, pcie ? PCIE_SHARE : 1);
+	else if (pcie)
+		f->costs = pcie_paths;
+}
+
+/* ---- grids and costs ---- */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {

@@ -59,9 +59,12 @@ static inline uint64_t tuned_size(unsigned i)
 /* Facts agreed on by all ranks. Plans depend on nothing else, so all ranks make the same plan. */
 struct comm_facts {
 	unsigned n;
-	bool direct;     /* every rank stores into the memory of all others; else into the host's */
-	unsigned blocks; /* that run at once on every device */
-	unsigned threads; /* a block, at most */
+	bool direct; /* every rank stores into the memory of all others */
+	bool mixed;  /* some pairs do, the others go through the host's memory; neither: all do */
+	uint32_t reach
+		[GROUPS_RANKS_MAX]; /* by rank: a bit for each other one whose memory it stores into */
+	unsigned blocks;            /* that run at once on every device */
+	unsigned threads;           /* a block, at most */
 	struct groups groups;
 	struct path_costs costs;
 	struct tuned_times times;                /* of paths of that kind on these devices */
@@ -76,12 +79,30 @@ struct comm_facts {
 /* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times, no groups. */
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
+/* The same of any pairs. reach: n, of which bits of the rank itself do not count. */
+void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned threads,
+		    struct comm_facts *ret);
 
 /*
- * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and ranks groups. Through the host's memory
- * no link belongs to a group.
+ * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and ranks groups. Where only some pairs are
+ * direct, all those of a group are; where none is, there are no groups. groups: those to take, if they can be; NULL: those of the machine.
  */
-void comm_facts_place(struct comm_facts *f, const enum nearness *near);
+void comm_facts_place(struct comm_facts *f, const enum nearness *near, const struct groups *groups);
+
+/* One that has a memory of its own for what others write there. */
+static inline bool has_direct(const struct comm_facts *f)
+{
+	return f->direct || f->mixed;
+}
+
+/* Whether what rank `from` writes for rank `to` is in that one's memory. */
+static inline bool is_direct(const struct comm_facts *f, unsigned from, unsigned to)
+{
+	return from == to ? f->direct : f->reach[from] >> to & 1;
+}
+
+/* How many ordered pairs have a place in the host's memory before this one: those that are not direct. (n, 0): all of them. */
+unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to);
 
 /* The data to send. */
 struct choice_request {

@@ -68,9 +68,7 @@ void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[1
 
 void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o)
 {
-	comm_facts_place(f, near);
-	if (o->groups)
-		f->groups = *o->groups;
+	comm_facts_place(f, near, o->groups);
 }
 
 /* ---- a rank ---- */
@@ -121,12 +119,9 @@ int comm_zero(struct device_set *set, const struct memory *m, u64 size)
 
 void comm_count_slots(struct onehop_comm *c, const struct slots *s)
 {
-	if (c->facts.direct)
-		c->device_bytes += s->size;
-	else if (c->me == 0)
-		c->host_bytes += s->size;
+	c->device_bytes += s->inbox.size;
 	if (c->me == 0)
-		c->host_bytes += comm_words_bytes(c->facts.n);
+		c->host_bytes += s->host.size + comm_words_bytes(c->facts.n);
 }
 
 /* In pairs, the same to all, and across groups. */
@@ -181,7 +176,8 @@ static u64 words_of(const struct onehop_comm *c, u32 rank)
 	return c->words + rank * sizeof(struct comm_words);
 }
 
-int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen, u64 words)
+int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slots_seen *seen,
+		 u64 words)
 {
 	const struct comm_facts *f = &c->facts;
 	struct collective_routes pair, all, across;

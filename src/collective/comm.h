@@ -18,6 +18,8 @@ struct comm_options {
 	 */
 	const struct tuned *tuned;
 	const struct groups *groups; /* NULL: those of the machine */
+	const uint32_t
+		*reach; /* by rank: a bit for each one whose memory it may store into; NULL: all */
 };
 
 /* Shared by the ranks of one process. */

@@ -12,23 +12,27 @@ struct opening {
 	struct slots slots;
 	size_t n;
 	struct onehop_comm **comms;
-	struct memory memories[COLLECTIVE_RANKS_MAX]; /* with slots; not direct: one */
-	struct memory words;                          /* struct comm_words of all ranks */
+	struct memory inboxes[COLLECTIVE_RANKS_MAX], host; /* with slots */
+	struct memory words;                               /* struct comm_words of all ranks */
 };
 
-/* 1: every device reaches the memory of all others. A refusal is not an error. */
-static int reach_all(struct device_set *s)
+/* A refusal is not an error. */
+static int reach_each(struct device_set *s, const struct comm_options *o, uint32_t *ret)
 {
-	for (int i = 0; i < (int)s->n; i++)
-		for (int j = 0; j < (int)s->n; j++) {
-			int r = i == j ? 0 : s->ops->peer_access(s, i, j, true);
+	for (unsigned i = 0; i < s->n; i++) {
+		ret[i] = comm_may_reach(o, i);
+		for (unsigned j = 0; j < s->n; j++) {
+			int r = i == j || !(ret[i] >> j & 1)
+					? 0
+					: s->ops->peer_access(s, (int)i, (int)j, true);
 
 			if (r == -EACCES || r == -ENOTSUP)
-				return 0;
-			if (r < 0)
+				ret[i] &= ~(1u << j);
+			else if (r < 0)
 				return r;
 		}
-	return 1;
+	}
+	return 0;
 }
 
 /* CUDA knows the addresses of its devices, and nothing else that a table is of. */
@@ -48,7 +52,7 @@ static void find_groups(struct opening *x, const struct comm_options *o)
 	struct device_set *s = x->shared->set;
 	char pci[COLLECTIVE_RANKS_MAX][16];
 
-	if (!x->facts.direct)
+	if (!has_direct(&x->facts))
 		return;
 	for (size_t i = 0; i < s->n; i++)
 		memcpy(pci[i], s->info[i].pci, sizeof(pci[i]));
@@ -61,37 +65,41 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 {
 	struct device_set *s = x->shared->set;
 	unsigned blocks = ~0u, threads = ~0u;
-	int direct = o->no_p2p ? s->n == 1 : reach_all(s);
+	uint32_t reach[COLLECTIVE_RANKS_MAX];
+	int r = reach_each(s, o, reach);
 
-	if (direct < 0)
-		return direct;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->info[i].blocks < blocks)
 			blocks = s->info[i].blocks;
 		if (s->info[i].threads < threads)
 			threads = s->info[i].threads;
 	}
-	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
+	comm_facts_mix((unsigned)s->n, reach, blocks, threads, &x->facts);
 	find_times(x, o);
 	find_groups(x, o);
 	slots_make(&x->facts, &x->slots);
 	return 0;
 }
 
+static int make_memory(struct device_set *s, int device, enum memory_kind kind,
+		       const struct slots_layout *l, struct memory *ret)
+{
+	int r = s->ops->alloc(s, device, kind, l->size, ret);
+
+	return r < 0 ? r : comm_zero(s, ret, l->zeroed);
+}
+
 static int make_memories(struct opening *x)
 {
 	struct device_set *s = x->shared->set;
-	const size_t n = x->facts.direct ? x->n : 1;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = x->facts.direct
-			    ? s->ops->alloc(s, (int)i, MEMORY_DEVICE, x->slots.size,
-					    &x->memories[i])
-			    : s->ops->alloc(s, -1, MEMORY_PINNED, x->slots.size, &x->memories[i]);
-		if (r == 0)
-			r = comm_zero(s, &x->memories[i], x->slots.zeroed);
-	}
+	for (size_t i = 0; r == 0 && x->slots.inbox.size && i < x->n; i++)
+		r = make_memory(s, (int)i, MEMORY_DEVICE, &x->slots.inbox, &x->inboxes[i]);
+	if (r == 0 && x->slots.host.size)
+		r = make_memory(s, -1, MEMORY_PINNED, &x->slots.host, &x->host);
 	return r;
 }
 
@@ -109,13 +117,17 @@ static int make_words(struct opening *x)
 static int connect(struct opening *x, struct onehop_comm *c)
 {
 	struct device_set *s = x->shared->set;
-	u64 seen[COLLECTIVE_RANKS_MAX] = {0}, words;
+	struct slots_seen seen = {0};
+	u64 words;
 	int r = s->ops->address(s, &x->words, c->device, &words);
 
-	for (size_t i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
-		r = s->ops->address(s, &x->memories[i], c->device, &seen[i]);
+	for (unsigned i = 0; r == 0 && x->slots.inbox.size && i < x->n; i++)
+		if (i == c->me || is_direct(&x->facts, c->me, i))
+			r = s->ops->address(s, &x->inboxes[i], c->device, &seen.inbox[i]);
+	if (r == 0 && x->slots.host.size)
+		r = s->ops->address(s, &x->host, c->device, &seen.host);
 	comm_count_slots(c, &x->slots);
-	return r < 0 ? r : comm_connect(c, &x->slots, seen, words);
+	return r < 0 ? r : comm_connect(c, &x->slots, &seen, words);
 }
 
 static int open_ranks(struct opening *x, const struct comm_options *o)

@@ -13,6 +13,7 @@ struct card {
 	int32_t result;           /* 0, or the errno with which the rank fails */
 	uint32_t blocks, threads; /* of its device */
 	uint32_t no_p2p;
+	uint32_t reach; /* a bit for each rank whose memory it may store into, as far as it knows */
 	char pci[16];
 	struct memory_export export; /* kind, size: without its descriptor */
 };
@@ -25,9 +26,10 @@ struct opening {
 	struct comm_facts facts;
 	struct slots slots;
 	struct card cards[COLLECTIVE_RANKS_MAX];
-	struct memory memories
-		[COLLECTIVE_RANKS_MAX]; /* as this process has them; not direct: the first */
-	struct memory words[COLLECTIVE_RANKS_MAX]; /* the first: struct comm_words of all ranks */
+	uint32_t reach;                              /* this rank's */
+	struct memory inboxes[COLLECTIVE_RANKS_MAX]; /* as this process has them */
+	/* The first of each: slots in the host's memory, and struct comm_words of all ranks. */
+	struct memory host[COLLECTIVE_RANKS_MAX], words[COLLECTIVE_RANKS_MAX];
 };
 
 /*
@@ -61,24 +63,29 @@ static int check_devices(const struct opening *x)
 	return 0;
 }
 
-static void make_facts(struct opening *x, bool direct)
+/* By the cards. If a rank is to use no P2P, no rank does. */
+static void make_facts(struct opening *x)
 {
+	uint32_t reach[COLLECTIVE_RANKS_MAX], no_p2p = 0;
 	unsigned blocks = ~0u, threads = ~0u;
 
+	for (int i = 0; i < x->n; i++)
+		no_p2p |= x->cards[i].no_p2p;
 	for (int i = 0; i < x->n; i++) {
+		reach[i] = no_p2p ? 0 : x->cards[i].reach;
 		if (x->cards[i].blocks < blocks)
 			blocks = x->cards[i].blocks;
 		if (x->cards[i].threads < threads)
 			threads = x->cards[i].threads;
 	}
-	comm_facts_make((unsigned)x->n, direct, blocks, threads, &x->facts);
+	comm_facts_mix((unsigned)x->n, reach, blocks, threads, &x->facts);
 	slots_make(&x->facts, &x->slots);
 }
 
 static struct card own_card(const struct opening *x)
 {
 	const struct device_info *info = x->shared ? x->shared->set->info : NULL;
-	struct card c = {.no_p2p = x->options->no_p2p};
+	struct card c = {.no_p2p = x->options->no_p2p, .reach = x->reach};
 
 	if (info) {
 		c.blocks = info->blocks;
@@ -143,42 +150,47 @@ static int take(struct opening *x, int from, int fd, struct memory *memories)
 	return s->ops->import(s, 0, &e, &memories[from]);
 }
 
-static struct handed slots_of(struct opening *x, enum memory_kind kind, bool makes)
+/* Of the inboxes: those that this rank reaches. A refusal is not an error. */
+static int take_inboxes(struct opening *x, const int *fds)
 {
-	return (struct handed){kind, x->slots.size, x->slots.zeroed, makes, x->memories};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < x->n; i++) {
+		if (!is_direct(&x->facts, (unsigned)x->rank, (unsigned)i))
+			continue;
+		r = take(x, i, fds[i], x->inboxes);
+		if (r == -EACCES || r == -ENOTSUP) {
+			x->reach &= ~(1u << i);
+			r = 0;
+		}
+	}
+	return r;
 }
 
-/* 1: all ranks reach all others. If one refuses, all use host memory. */
-static int try_direct(struct opening *x)
+static int share_inboxes(struct opening *x)
 {
 	const bool fd = x->shared->set->caps & DEVICE_EXPORT_FD;
-	const struct handed h = slots_of(x, fd ? MEMORY_EXPORTABLE : MEMORY_DEVICE, true);
-	int fds[COLLECTIVE_RANKS_MAX] = {0}, r, refused = 0;
+	const struct handed h = {fd ? MEMORY_EXPORTABLE : MEMORY_DEVICE, x->slots.inbox.size,
+				 x->slots.inbox.zeroed, true, x->inboxes};
+	int fds[COLLECTIVE_RANKS_MAX] = {0}, r = hand_out(x, &h, fds);
 	struct card mine;
 
-	r = hand_out(x, &h, fds);
 	if (r < 0)
 		return r;
-	for (int i = 0; r == 0 && i < x->n; i++)
-		r = take(x, i, fds[i], x->memories);
+	r = take_inboxes(x, fds);
 	close_all(fds, x->n);
-	refused = r == -EACCES || r == -ENOTSUP;
 	mine = own_card(x);
-	mine.no_p2p |= (uint32_t)refused;
-	r = tell_all(x, &mine, refused ? 0 : r);
-	for (int i = 0; r == 0 && i < x->n; i++)
-		refused |= x->cards[i].no_p2p != 0;
-	return r < 0 ? r : !refused;
+	return tell_all(x, &mine, r);
 }
 
-static void drop_memories(struct opening *x)
+static void drop_inboxes(struct opening *x)
 {
 	struct device_set *s = x->shared->set;
 
 	for (int i = 0; i < x->n; i++)
-		if (x->memories[i].id)
-			s->ops->free(s, &x->memories[i]);
-	memset(x->memories, 0, sizeof(x->memories));
+		if (x->inboxes[i].id)
+			s->ops->free(s, &x->inboxes[i]);
+	memset(x->inboxes, 0, sizeof(x->inboxes));
 }
 
 /* Memory of the host that rank 0 makes. */
@@ -194,23 +206,31 @@ static int share_host_memory(struct opening *x, const struct handed *h)
 	return r;
 }
 
+/* Whether a pair was refused that the facts count as direct. */
+static bool has_refused(const struct opening *x)
+{
+	for (int i = 0; i < x->n; i++)
+		if (x->facts.reach[i] & ~x->cards[i].reach)
+			return true;
+	return false;
+}
+
+/* What a pair that is refused needs instead changes the size of all slots, so they are made again. */
 static int find_memories(struct opening *x)
 {
 	struct handed h;
-	bool direct = true;
 	int r = 0;
 
-	for (int i = 0; i < x->n; i++)
-		direct &= !x->cards[i].no_p2p || x->n == 1;
-	if (direct) {
-		make_facts(x, true);
-		r = try_direct(x);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		drop_memories(x);
+	for (make_facts(x); r == 0 && x->slots.inbox.size; make_facts(x)) {
+		r = share_inboxes(x);
+		if (r < 0 || !has_refused(x))
+			break;
+		drop_inboxes(x);
 	}
-	make_facts(x, false);
-	h = slots_of(x, MEMORY_SHARED, x->rank == 0);
+	if (r < 0 || !x->slots.host.size)
+		return r;
+	h = (struct handed){MEMORY_SHARED, x->slots.host.size, x->slots.host.zeroed, x->rank == 0,
+			    x->host};
 	return share_host_memory(x, &h);
 }
 
@@ -268,7 +288,7 @@ static int share_groups(struct opening *x)
 	char pci[COLLECTIVE_RANKS_MAX][16];
 	int r;
 
-	if (!x->facts.direct)
+	if (!has_direct(&x->facts))
 		return 0; /* on every rank */
 	for (int i = 0; i < x->n; i++)
 		memcpy(pci[i], x->cards[i].pci, sizeof(pci[i]));
@@ -284,16 +304,20 @@ static int share_groups(struct opening *x)
 static int connect(struct opening *x, struct onehop_comm **ret)
 {
 	struct device_set *s = x->shared->set;
-	u64 seen[COLLECTIVE_RANKS_MAX] = {0}, words = 0;
+	struct slots_seen seen = {0};
+	u64 words = 0;
 	int r = comm_new(x->shared, 0, (u32)x->rank, &x->facts, x->options, ret);
 
-	for (int i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
-		r = s->ops->address(s, &x->memories[i], 0, &seen[i]);
+	for (int i = 0; r == 0 && i < x->n; i++)
+		if (x->inboxes[i].id)
+			r = s->ops->address(s, &x->inboxes[i], 0, &seen.inbox[i]);
+	if (r == 0 && x->host[0].id)
+		r = s->ops->address(s, &x->host[0], 0, &seen.host);
 	if (r == 0)
 		r = s->ops->address(s, &x->words[0], 0, &words);
 	if (r == 0)
 		comm_count_slots(*ret, &x->slots);
-	return r < 0 ? r : comm_connect(*ret, &x->slots, seen, words);
+	return r < 0 ? r : comm_connect(*ret, &x->slots, &seen, words);
 }
 
 /* Where the device comes from: a request, or a set that is open. */
@@ -355,6 +379,7 @@ static int open_rank(struct device_source *from, const char *key, int rank, int 
 	r = rendezvous_join(&meeting, &x.meeting);
 	if (r < 0)
 		return r;
+	x.reach = comm_may_reach(o, (unsigned)rank);
 	r = open_together(&x, from, ret);
 	rendezvous_leave(x.meeting);
 	if (r < 0 && *ret)

@@ -40,8 +40,8 @@ struct view {
 	const struct operation_call *call;
 	u32 senders, takers; /* masks of ranks */
 	u32 others, me;
-	u32 everywhere; /* places that all others read */
-	u64 bytes;      /* of a piece */
+	u32 reach; /* ranks whose memory this one stores into */
+	u64 bytes; /* of a piece */
 };
 
 static u32 bit(u32 rank)
@@ -60,8 +60,16 @@ static void look(const struct comm_facts *f, u32 me, enum operation o,
 			     .takers = rows[o].to_all ? all : root,
 			     .others = all & ~bit(me),
 			     .me = bit(me),
+			     .reach = f->reach[me],
 			     .bytes = call->count * typed_bytes(call->type)};
-	ret->everywhere = f->direct || !ret->others ? ret->others : ret->me;
+}
+
+/* Where to write what ranks of a mask are all to read: in the memory of those that this one reaches, and once for the others. */
+static u32 places_for(const struct view *v, u32 ranks)
+{
+	const u32 direct = ranks & v->reach;
+
+	return direct | (ranks & ~direct ? v->me : 0);
 }
 
 /* ---- what ranks tell each other ---- */
@@ -178,11 +186,10 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 	s->copied = rows[v->o].reduces ? 0 : v->senders & v->takers & v->me;
 	s->in_stride = rows[v->o].scatters ? v->bytes : 0;
 	s->out_stride = rows[v->o].gathers ? v->bytes : 0;
-	s->tokens = rows[v->o].scatters ? v->others : v->everywhere;
+	s->tokens = rows[v->o].scatters ? v->others : places_for(v, v->others);
 	if (!(v->senders & v->me) || !to)
 		return;
-	/* A place that all others read is written if any of them needs it. */
-	s->push = rows[v->o].scatters || v->everywhere == v->others ? to : v->everywhere;
+	s->push = rows[v->o].scatters ? to : places_for(v, to);
 }
 
 /* A root owns no shard: it sends or receives all data anyway, and nothing twice. */
@@ -220,8 +227,6 @@ static void pass_on(struct view *v, struct collective_shape *s)
  */
 static void fill_two_steps(const struct comm_facts *f, struct view v, struct collective_shape *s)
 {
-	u32 to;
-
 	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v.o, v.bytes);
 	if (has_root(v.o))
 		s->places = places_from(f->n, ((u32)v.call->root + 1) % f->n);
@@ -229,12 +234,10 @@ static void fill_two_steps(const struct comm_facts *f, struct view v, struct col
 		pass_on(&v, s);
 	else
 		s->own = (v.senders & v.me) != 0;
-	to = v.takers & v.others;
 	s->push = v.senders & v.me ? v.others : 0;
 	s->pull = v.senders & v.others;
 	s->tokens = v.others;
-	if (to)
-		s->push2 = v.everywhere == v.others ? to : v.everywhere;
+	s->push2 = places_for(&v, v.takers & v.others);
 	s->pull2 = s->keep ? v.others : 0;
 }
 
@@ -252,7 +255,7 @@ static void fill_levels(const struct comm_facts *f, const struct view *v,
 	s->tokens = v->others;
 	*across = *s;
 	s->push = s->pull = mates;
-	s->push2 = counterparts;
+	s->push2 = places_for(v, counterparts);
 	s->op = s->op == REDUCE_AVG ? REDUCE_SUM : s->op;
 	across->in = s->out;
 	across->pull = counterparts;
@@ -308,7 +311,7 @@ static u32 list_places(u32 mask, const u64 *to, u64 *ret)
 	return n;
 }
 
-/* The receive slots of other ranks are at equal distances, starting with rank 0. */
+/* The receive slots of other ranks are at equal distances, starting with rank 0, if all are in one memory. */
 static u64 stride_of(const struct collective_ways *w)
 {
 	return w->from[1] - w->from[0];
@@ -346,9 +349,10 @@ static void fill_small(const struct onehop_comm *c, const struct collective_flag
 }
 
 /* A barrier sends no data, and a single rank has no receivers. */
-static bool is_small(const struct view *v, const struct collective_shape *s)
+static bool is_small(const struct comm_facts *f, const struct view *v,
+		     const struct collective_shape *s)
 {
-	return v->o == OPERATION_ALL_REDUCE && s->push && v->bytes &&
+	return !f->mixed && v->o == OPERATION_ALL_REDUCE && s->push && v->bytes &&
 	       collective_sums_fast(s->type, s->op);
 }
 
@@ -370,7 +374,7 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 
 	s->s.state = c->flagged_state;
 	args.s = s->s;
-	if (is_small(v, &s->s)) {
+	if (is_small(&c->facts, v, &s->s)) {
 		fill_small(c, &args, &small);
 		l.kernel = KERNEL_collective_small;
 		l.args = &small;
@@ -391,7 +395,7 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 			   sizeof(levels.level[0])};
 
 	s->s.state = c->piped_state;
-	s->s.tokens = v->everywhere; /* flags are the same for all */
+	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
 	levels.level[0].s = s->s;
 	levels.level[0].routes = pairs ? c->pair_routes : c->all_routes;
 	levels.level[1].s = s->across;
@@ -409,28 +413,42 @@ static unsigned at_least(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
+/* Copies that a root makes, at most: one for all that it does not reach. */
+static unsigned copies_of(const struct comm_facts *f)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		const unsigned reached = (unsigned)__builtin_popcount(f->reach[i]);
+
+		most = at_least(most, reached + (reached < f->n - 1));
+	}
+	return most;
+}
+
 /*
  * The busiest link is a GPU's own, or one that the ranks of a group share, which is taken to be as fast as a GPU's: so it is between
- * two switches, and between sockets nobody has measured more.
+ * two switches, and between sockets nobody has measured more. Traffic through the host's memory takes no link of a group.
  */
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
 {
 	const struct groups *g = &f->groups;
-	const unsigned outward = g->size * (f->n - g->size), peers = f->n - 1;
+	const unsigned shared = f->mixed ? 0 : g->size, peers = f->n - 1;
+	const unsigned outward = shared * (f->n - g->size);
 	const unsigned times = has_root(o) ? 1 : 2;
 	struct choice_request q = {.operation = o};
 
 	q.piece[STEPS_ONE] = bytes;
-	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST && !f->direct ? 1
-				: has_root(o)                          ? peers
-								       : at_least(peers, outward);
+	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST ? copies_of(f)
+				: has_root(o)            ? peers
+							 : at_least(peers, outward);
 	if (rows[o].two_steps)
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
 	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
 	if (o == OPERATION_ALL_REDUCE && g->n)
 		q.piece[STEPS_LEVELS] = share_bytes(bytes, f->groups.size);
 	q.crossing[STEPS_LEVELS] =
-		g->n ? at_least(2 * (g->size - 1) + g->n - 1, g->size * (g->n - 1)) : 0;
+		g->n ? at_least(2 * (g->size - 1) + g->n - 1, shared * (g->n - 1)) : 0;
 	return q;
 }
 

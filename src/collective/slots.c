@@ -12,62 +12,72 @@ static bool has_own_row(enum slots_area a)
 	return a == AREA_FLAGGED_FIRST || a == AREA_FLAGGED_SECOND;
 }
 
-/* In a rank's memory for what others write there; in the host's, for each pair. */
-static u64 rows_of(const struct comm_facts *f, enum slots_area a)
+static u64 inbox_rows(const struct comm_facts *f, enum slots_area a)
 {
-	if (!f->direct)
-		return (u64)f->n * f->n;
+	if (!has_direct(f))
+		return 0;
 	return has_own_row(a) || f->n == 1 ? f->n : f->n - 1;
 }
 
-/* Of what rank `from` writes to rank `to`. */
-static u64 row_of(const struct comm_facts *f, enum slots_area a, u64 from, u64 to)
+static u64 inbox_row(enum slots_area a, u32 from, u32 to)
 {
-	if (!f->direct)
-		return from * f->n + to;
 	return !has_own_row(a) && from > to ? from - 1 : from;
+}
+
+static void add_area(struct slots_layout *l, enum slots_area a, u64 bytes)
+{
+	if (a == AREA_FIRST)
+		l->zeroed = l->size;
+	l->offset[a] = l->size;
+	l->size += bytes;
+}
+
+/* Rows of pairs are for the first step, ranks' own rows for the second. */
+static void share_area(struct slots_layout *l, enum slots_area a, enum slots_area first)
+{
+	l->offset[a] = l->offset[first];
 }
 
 void slots_make(const struct comm_facts *f, struct slots *ret)
 {
-	const u64 row[AREA_N] = {
-		[AREA_FLAGGED_FIRST] = 2 * slots_set_bytes(f),
-		[AREA_FLAGGED_SECOND] = 2 * slots_set_bytes(f),
-		[AREA_FLAGS] = (u64)f->piped_blocks * PIPED_FLAG_BYTES,
-		[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
-		[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
-		[AREA_FIRST] = 2ul * f->piped_blocks * f->slot_bytes,
-		[AREA_SECOND] = 2ul * f->piped_blocks * f->slot_bytes,
-	};
-	ret->size = 0;
+	*ret = (struct slots){
+		.row = {
+			[AREA_FLAGGED_FIRST] = 2 * slots_set_bytes(f),
+			[AREA_FLAGGED_SECOND] = 2 * slots_set_bytes(f),
+			[AREA_FLAGS] = (u64)f->piped_blocks * PIPED_FLAG_BYTES,
+			[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
+			[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
+			[AREA_FIRST] = 2ul * f->piped_blocks * f->slot_bytes,
+			[AREA_SECOND] = 2ul * f->piped_blocks * f->slot_bytes,
+		}};
 	for (int a = 0; a < AREA_N; a++) {
-		if (a == AREA_FIRST)
-			ret->zeroed = ret->size;
-		ret->row[a] = row[a];
-		ret->offset[a] = ret->size;
-		/* Rows of pairs are for the first step, ranks' own rows for the second. */
-		if (!f->direct && a == AREA_FLAGGED_SECOND)
-			ret->offset[a] = ret->offset[AREA_FLAGGED_FIRST];
-		else if (!f->direct && a == AREA_SECOND)
-			ret->offset[a] = ret->offset[AREA_FIRST];
+		add_area(&ret->inbox, (enum slots_area)a,
+			 inbox_rows(f, (enum slots_area)a) * ret->row[a]);
+		if (a == AREA_FLAGGED_SECOND)
+			share_area(&ret->host, AREA_FLAGGED_SECOND, AREA_FLAGGED_FIRST);
+		else if (a == AREA_SECOND)
+			share_area(&ret->host, AREA_SECOND, AREA_FIRST);
 		else
-			ret->size += rows_of(f, (enum slots_area)a) * row[a];
+			add_area(&ret->host, (enum slots_area)a,
+				 host_row(f, f->n, 0) * ret->row[a]);
 	}
 }
 
-void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,
-		bool shared, u32 me, const u64 *seen, struct collective_ways *ret)
+/* Of what rank `from` writes to rank `to`, which only one of them may ask for. */
+static u64 slot_of(const struct comm_facts *f, const struct slots *s, enum slots_area a,
+		   bool shared, u32 from, u32 to, const struct slots_seen *seen)
 {
-	const u64 base = s->offset[area], row = s->row[area];
+	if (is_direct(f, from, to))
+		return seen->inbox[to] + s->inbox.offset[a] + inbox_row(a, from, to) * s->row[a];
+	return seen->host + s->host.offset[a] + host_row(f, from, shared ? from : to) * s->row[a];
+}
 
+void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,
+		bool shared, u32 me, const struct slots_seen *seen, struct collective_ways *ret)
+{
 	*ret = (struct collective_ways){0};
 	for (u32 r = 0; r < f->n; r++) {
-		if (f->direct) {
-			ret->to[r] = seen[r] + base + row_of(f, area, me, r) * row;
-			ret->from[r] = seen[me] + base + row_of(f, area, r, me) * row;
-		} else {
-			ret->to[r] = seen[0] + base + row_of(f, area, me, shared ? me : r) * row;
-			ret->from[r] = seen[0] + base + row_of(f, area, r, shared ? r : me) * row;
-		}
+		ret->to[r] = slot_of(f, s, area, shared, me, r, seen);
+		ret->from[r] = slot_of(f, s, area, shared, r, me, seen);
 	}
 }

@@ -5,9 +5,9 @@
 #include "collective/choose.h"
 
 /*
- * Direct: every rank has an inbox with a row for each sender. Otherwise host memory has a row for
- * each ordered pair, and data that is the same for all goes into the rank's row to itself, where
- * all read it.
+ * What a rank writes for one whose memory it reaches is in that one's inbox, which has a row for each sender. For the others host
+ * memory has a row for each ordered pair, and data that is the same for all of them goes into the rank's row to itself, where all
+ * read it.
  */
 enum slots_area {
 	AREA_FLAGGED_FIRST,
@@ -20,10 +20,22 @@ enum slots_area {
 	AREA_N
 };
 
+/* Of one memory. */
+struct slots_layout {
+	u64 offset[AREA_N];
+	u64 zeroed; /* this much must be 0 before the first operation */
+	u64 size;   /* 0: there is no such memory */
+};
+
 struct slots {
-	u64 offset[AREA_N], row[AREA_N]; /* bytes; from a row to the next */
-	u64 zeroed;                      /* this much must be 0 before the first operation */
-	u64 size;
+	u64 row[AREA_N]; /* bytes, from a row to the next */
+	struct slots_layout inbox, host;
+};
+
+/* Addresses as a rank sees them. */
+struct slots_seen {
+	u64 inbox[COLLECTIVE_RANKS_MAX]; /* 0: not reached */
+	u64 host;
 };
 
 void slots_make(const struct comm_facts *f, struct slots *ret);
@@ -31,9 +43,6 @@ void slots_make(const struct comm_facts *f, struct slots *ret);
 /* From one set of flagged slots to the other. */
 u64 slots_set_bytes(const struct comm_facts *f);
 
-/*
- * The routes of rank `me`. seen: the addresses of all ranks' inboxes as it sees them; if not
- * direct, seen[0] is the shared memory. shared: a rank sends the same data to all.
- */
+/* The routes of rank `me`. shared: a rank sends the same data to all. */
 void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,
-		bool shared, u32 me, const u64 *seen, struct collective_ways *ret);
+		bool shared, u32 me, const struct slots_seen *seen, struct collective_ways *ret);

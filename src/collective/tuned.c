@@ -20,6 +20,7 @@
 static const char *const kind_words[TUNED_KIND_N] = {
 	[TUNED_HOST] = "host",
 	[TUNED_DIRECT] = "direct",
+	[TUNED_MIXED] = "mixed",
 };
 
 struct reader {
@@ -454,5 +455,5 @@ void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct
 	char why[TUNED_WHY_SIZE];
 
 	if (t && !tuned_differs(&t->identity, now, why))
-		f->times = t->times[f->direct ? TUNED_DIRECT : TUNED_HOST];
+		f->times = t->times[tuned_kind_of(f->direct, f->mixed)];
 }

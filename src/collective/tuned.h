@@ -23,7 +23,12 @@ struct tuned_identity {
 	char path[COLLECTIVE_RANKS_MAX][COLLECTIVE_RANKS_MAX][TUNED_WORD_SIZE];
 };
 
-enum tuned_kind { TUNED_HOST, TUNED_DIRECT, TUNED_KIND_N }; /* index: comm_facts.direct */
+enum tuned_kind { TUNED_HOST, TUNED_DIRECT, TUNED_MIXED, TUNED_KIND_N };
+
+static inline enum tuned_kind tuned_kind_of(bool direct, bool mixed)
+{
+	return direct ? TUNED_DIRECT : mixed ? TUNED_MIXED : TUNED_HOST;
+}
 
 /* A value: it is sent to the process that measures. */
 struct tuned {

@@ -31,8 +31,9 @@ static const char *way_text(const struct collective_result *r)
 		return "";
 	if (r->start.ranks < 2)
 		return ", no data goes to another device";
-	return r->start.direct ? ", directly into the memory of the other devices"
-			       : ", through the host's memory";
+	return r->start.direct  ? ", directly into the memory of the other devices"
+	       : r->start.mixed ? ", directly where pairs have P2P, else through the host's memory"
+				: ", through the host's memory";
 }
 
 static void add_columns(struct strbuf *out, const struct collective_plan *p)

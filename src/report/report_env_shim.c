@@ -18,7 +18,7 @@
 #define MEMBERS                                                                                    \
 	16 /* GPUs that are looked at: more than a host has of those that the shim was measured on */
 
-/* How ranks reach each other; the worst pair decides. */
+/* How two ranks reach each other; only sets in which all do so in the same way were measured. */
 enum way { WAY_DIRECT, WAY_UNKNOWN, WAY_HOST };
 
 struct shim_view {
@@ -66,39 +66,36 @@ static enum way way_of(const struct shim_view *v, size_t a, size_t b)
 	const enum pair_verdict there = topology_path(v->t, a, b)->verdict,
 				back = topology_path(v->t, b, a)->verdict;
 
-	if (v->no_p2p || there == PAIR_BLOCKED || back == PAIR_BLOCKED)
+	if (v->no_p2p || (there == PAIR_BLOCKED && back == PAIR_BLOCKED))
 		return WAY_HOST;
 	return there == PAIR_DIRECT && back == PAIR_DIRECT ? WAY_DIRECT : WAY_UNKNOWN;
 }
 
 /* How many sets of so many GPUs there are that reach each other in that way; `set` is what was chosen of them so far. */
 static size_t count_sets(const struct shim_view *v, const size_t *set, unsigned n, unsigned ranks,
-			 size_t from, enum way so_far, enum way want)
+			 size_t from, enum way want)
 {
 	size_t more[FASTER_RANKS_MAX], count = 0;
 
 	if (n == ranks || n == FASTER_RANKS_MAX)
-		return so_far == want;
+		return 1;
 	for (unsigned i = 0; i < n; i++)
 		more[i] = set[i];
 	for (size_t k = from; k < v->n; k++) {
-		enum way way = so_far;
+		bool fits = true;
 
 		more[n] = v->gpu[k];
-		for (unsigned i = 0; i < n; i++) {
-			const enum way w = way_of(v, more[i], more[n]);
-
-			way = w > way ? w : way;
-		}
-		count += count_sets(v, more, n + 1, ranks, k + 1, way, want);
+		for (unsigned i = 0; i < n; i++)
+			fits &= way_of(v, more[i], more[n]) == want;
+		if (fits)
+			count += count_sets(v, more, n + 1, ranks, k + 1, want);
 	}
 	return count;
 }
 
 static size_t sets_of(const struct shim_view *v, unsigned ranks, enum way want)
 {
-	return want == WAY_HOST && v->no_shm ? 0
-					     : count_sets(v, NULL, 0, ranks, 0, WAY_DIRECT, want);
+	return want == WAY_HOST && v->no_shm ? 0 : count_sets(v, NULL, 0, ranks, 0, want);
 }
 
 /* ---- the line ---- */

@@ -30,6 +30,15 @@ static void add_columns(struct strbuf *out, bool nccl)
 	strbuf_putc(out, '\n');
 }
 
+static const char *way_text(const struct simulation *s)
+{
+	const struct simulated_paths p = simulated_paths(s);
+
+	return p.direct  ? "directly into the memory of the other devices"
+	       : p.mixed ? "directly where pairs have P2P, else through the host's memory"
+			 : "through the host's memory";
+}
+
 static void add_head(struct strbuf *out, const struct simulate_session *s,
 		     const struct simulated_arm *arm)
 {
@@ -39,9 +48,7 @@ static void add_head(struct strbuf *out, const struct simulate_session *s,
 		      nccl_op_words[p->op], p->against ? " and by NCCL's ring" : "",
 		      p->graph ? ", in a CUDA graph" : ", all ranks started by one thread");
 	strbuf_printf(out, "# %u %s, %s\n", s->paths->device_n,
-		      text_plural(s->paths->device_n, "rank", "ranks"),
-		      arm->simulation.direct ? "directly into the memory of the other devices"
-					     : "through the host's memory");
+		      text_plural(s->paths->device_n, "rank", "ranks"), way_text(&arm->simulation));
 	for (unsigned i = 0; i < s->paths->device_n; i++) {
 		const struct gpu *g = &s->machine->gpus[s->gpus[i]];
 
@@ -160,9 +167,11 @@ static void add_p2p(struct document *out, const struct simulate_session *s)
 
 	if (s->blocked)
 		document_item(out, STYLE_WARN, 0, "P2P",
-			      "blocked from %s to %s, so all data goes through the host's memory "
+			      "blocked from %s to %s, so %s data goes through the host's memory "
 			      "(onehop check says why)",
-			      g[s->blocked_pair[0]].pci->name, g[s->blocked_pair[1]].pci->name);
+			      g[s->blocked_pair[0]].pci->name, g[s->blocked_pair[1]].pci->name,
+			      simulated_paths(&s->arms[0].simulation).mixed ? "such a pair's"
+									    : "all");
 	else if (s->unsure)
 		document_item(out, STYLE_WARN, 0, "P2P",
 			      "%s from %s to %s; the model assumes that it works",
@@ -180,7 +189,7 @@ void report_simulated_basis(struct document *out, const struct simulate_session 
 		      "model was from measured times");
 	add_p2p(out, s);
 	add_choice(out, &s->arms[0]);
-	if (s->arms[0].simulation.direct && s->measured)
+	if (s->measured)
 		document_item(out, STYLE_PLAIN, 0, "rates",
 			      "measured for %u of %u ordered pairs, else as expected of the links",
 			      s->measured, n * (n - 1));

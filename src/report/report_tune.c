@@ -13,7 +13,9 @@ static const struct {
 	enum tuned_kind kind;
 	const char *text;
 	bool p2p;
-} kinds[] = {{TUNED_DIRECT, "with P2P", true}, {TUNED_HOST, "without P2P", false}};
+} kinds[] = {{TUNED_DIRECT, "with P2P", true},
+	     {TUNED_MIXED, "with P2P where pairs have it", true},
+	     {TUNED_HOST, "without P2P", false}};
 
 /* ALGORITHM_N: nothing was measured there. */
 static enum algorithm fastest(const struct tuned_times *t, unsigned operation, unsigned size)
@@ -134,9 +136,12 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 		if (s->measured[kinds[k].kind])
 			add_times(out, s, kinds[k].kind, kinds[k].text);
 	document_blank(out);
-	if (!s->measured[TUNED_DIRECT])
+	if (s->measured[TUNED_MIXED])
 		document_item(out, STYLE_WARN, 0, "P2P",
-			      "some pair has none, so all data went through the host's memory");
+			      "some pair has none, so its data went through the host's memory");
+	else if (!s->measured[TUNED_DIRECT])
+		document_item(out, STYLE_WARN, 0, "P2P",
+			      "no pair has it, so all data went through the host's memory");
 	document_item(out, STYLE_GOOD, 0, "data", "correct in all measurements");
 	document_item(out, STYLE_PLAIN, 0, "measured", "up to %s, in %.1f s%s",
 		      bytes_text(tuned_size(s->sizes - 1), bytes), s->run_s,

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- what does not apply ---- */
 
@@ -100,7 +101,9 @@ static void use_measured(struct simulate_session *s, size_t n)
 			const size_t from = s->gpus[i], to = s->gpus[j];
 			const double gbps = i == j ? 0 : measured_gbps(s->machine, from, to);
 
-			if (gbps <= 0 || path_is_nvlink(topology_path(s->topology, from, to)))
+			/* Copies without P2P say nothing about the links. */
+			if (gbps <= 0 || !(s->reach[i] >> j & 1) ||
+			    path_is_nvlink(topology_path(s->topology, from, to)))
 				continue;
 			paths_pair(s->paths, i, j)->expected_gbps = gbps;
 			s->measured++;
@@ -113,7 +116,11 @@ static void find_blocked(struct simulate_session *s, size_t n)
 		for (size_t j = 0; j < n; j++) {
 			const struct path *p = topology_path(s->topology, s->gpus[i], s->gpus[j]);
 
-			if (i == j || p->verdict == PAIR_DIRECT)
+			if (i == j)
+				continue;
+			if (p->verdict != PAIR_BLOCKED)
+				s->reach[i] |= 1u << j;
+			if (p->verdict == PAIR_DIRECT)
 				continue;
 			if (p->verdict == PAIR_BLOCKED && !s->blocked) {
 				s->blocked = p;
@@ -167,8 +174,7 @@ static int make_paths(struct simulate_session *s, const struct collective_choice
 		return r;
 	find_near(s, n);
 	find_blocked(s, n);
-	if (!s->blocked) /* the rates of copies without P2P say nothing about the links */
-		use_measured(s, n);
+	use_measured(s, n);
 	return 0;
 }
 
@@ -205,6 +211,13 @@ static void add_arm(struct figures *f, const struct simulated_arm *arm, bool sta
 	}
 }
 
+static bool has_p2p(const struct simulation *s)
+{
+	const struct simulated_paths p = simulated_paths(s);
+
+	return p.direct || p.mixed;
+}
+
 static void make_figures(struct simulate_session *s)
 {
 	const struct simulation *x = &s->arms[0].simulation;
@@ -223,22 +236,22 @@ static void make_figures(struct simulate_session *s)
 	}
 	for (size_t i = 0; i < 2; i++)
 		if (s->arms[i].row_n)
-			add_arm(f, &s->arms[i], !s->arms[i].simulation.direct);
+			add_arm(f, &s->arms[i], !has_p2p(&s->arms[i].simulation));
 	s->figures = f;
 }
 
 /* ---- the run ---- */
 
-static int run_arm(struct simulate_session *s, size_t i, bool direct,
-		   const struct collective_plan *p)
+static int run_arm(struct simulate_session *s, size_t i, bool p2p, const struct collective_plan *p)
 {
 	struct simulated_arm *arm = &s->arms[i];
 
 	arm->simulation = (struct simulation){.paths = s->paths,
-					      .direct = direct,
 					      .nccl = p->against,
 					      .near = s->near,
 					      .plan = *p};
+	if (p2p)
+		memcpy(arm->simulation.reach, s->reach, sizeof(s->reach));
 	return simulate(&arm->simulation, &arm->rows, &arm->row_n);
 }
 
@@ -254,8 +267,8 @@ int simulate_session_run(struct simulate_session *s, const struct machine *m,
 	if (r == 0)
 		r = make_paths(s, o);
 	if (r == 0)
-		r = run_arm(s, 0, !s->blocked, &plan);
-	if (r == 0 && o->p2p_off && !s->blocked)
+		r = run_arm(s, 0, true, &plan);
+	if (r == 0 && o->p2p_off && has_p2p(&s->arms[0].simulation))
 		r = run_arm(s, 1, false, &plan);
 	if (r == 0)
 		make_figures(s);

@@ -5,7 +5,7 @@
 #include "bench/simulate.h"
 #include "session/collective_session.h"
 
-/* With P2P where all pairs have it, or without. */
+/* With P2P where pairs have it, or without. */
 struct simulated_arm {
 	struct simulation simulation;
 	struct simulated_row *rows;
@@ -22,7 +22,8 @@ struct simulate_session {
 	/* Of a pair without P2P, or one whose P2P is doubtful or unknown: the first; NULL: none. */
 	const struct path *blocked, *unsure;
 	size_t blocked_pair[2], unsure_pair[2]; /* indexes in machine.gpus */
-	struct simulated_arm arms[2]; /* the second only with p2p_off, and if the first is direct */
+	uint32_t reach[SIMULATED_RANKS_MAX];    /* of ranks: without those whose P2P is blocked */
+	struct simulated_arm arms[2]; /* the second only with p2p_off, and if the first has P2P */
 	struct figures *figures;
 };
 

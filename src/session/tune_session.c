@@ -245,7 +245,7 @@ static void hear_start(void *context, const struct collective_start *start)
 {
 	struct tune_session *s = context;
 
-	s->kind = start->direct ? TUNED_DIRECT : TUNED_HOST;
+	s->kind = tuned_kind_of(start->direct, start->mixed);
 }
 
 /* A kind of paths ends when all is measured or its time is over: the share that is left of what comes first. */
@@ -270,7 +270,7 @@ static void hear_tuned(void *context, const struct collective_tuned *t)
 	if (t->size >= s->sizes)
 		s->sizes = t->size + 1;
 	session_tell_left(s->ear, &s->pace, share_left(s, t), "%s, %s with pieces of %llu bytes",
-			  s->kind == TUNED_DIRECT ? "with P2P" : "without P2P",
+			  s->kind == TUNED_HOST ? "without P2P" : "with P2P",
 			  operation_word(t->operation), (unsigned long long)tuned_size(t->size));
 }
 
@@ -297,8 +297,8 @@ int tune_session_run(struct tune_session *s)
 	const double began_s = clock_s();
 	int r = run_kind(s, false, began_s, 2);
 
-	/* Where some pair has no P2P, that was without it already. */
-	if (r == 0 && s->measured[TUNED_DIRECT])
+	/* Where no pair has P2P, that was without it already. */
+	if (r == 0 && !s->measured[TUNED_HOST])
 		r = run_kind(s, true, began_s, 1);
 	s->run_s = clock_s() - began_s;
 	if (r < 0)

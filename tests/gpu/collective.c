@@ -7,7 +7,8 @@
  * "collective N broadcast" (or another operation) that one at more sizes. N GPUs,
  * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
  * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
- * goes through the host's memory; with "levels" the ranks are in two groups. Each line is one result; exit 1: a wrong one.
+ * goes through the host's memory; with "levels" the ranks are in two groups; with "mixed" only ranks of the same one store into each
+ * other's memory (of two ranks only the first one). Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -31,7 +32,7 @@
 #define SAME_BLOCKS 16u
 
 struct rig {
-	bool host, same, no_p2p, levels;
+	bool host, same, no_p2p, levels, mixed;
 	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
@@ -70,12 +71,16 @@ static void open_comms(const struct rig *b, uint64_t limit_us, struct onehop_com
 	struct comm_options o = {.limit_us = limit_us, .no_p2p = b->no_p2p, .forced = ALGORITHM_N};
 	struct groups halves = {2, (unsigned)b->n / 2, {0}};
 	struct device_set *set;
+	uint32_t reach[RANKS];
 
 	if (!q)
 		exit(2);
 	for (size_t i = b->n / 2; i < b->n; i++)
 		halves.of[i] = 1;
+	for (unsigned i = 0; i < b->n; i++)
+		reach[i] = b->n == 2 ? !i << 1 : groups_mates(&halves, (unsigned)b->n, i);
 	o.groups = b->levels ? &halves : NULL;
+	o.reach = b->mixed ? reach : NULL;
 	q->kind = b->host ? DEVICE_HOST : DEVICE_CUDA;
 	q->collectives = true;
 	q->n = b->n;
@@ -109,7 +114,9 @@ static void open_all(struct rig *b)
 	MUST(b->ops->event_new(b->set, 0, &b->from));
 	MUST(b->ops->event_new(b->set, 0, &b->to));
 	printf("%zu x %s, %s, opened in %.0f ms\n", b->n, b->set->info[0].name,
-	       b->comms[0]->facts.direct ? "direct" : "through the host's memory",
+	       b->comms[0]->facts.direct  ? "direct"
+	       : b->comms[0]->facts.mixed ? "some pairs direct, others through the host's memory"
+					  : "through the host's memory",
 	       (double)(clock_us() - start) / 1e3);
 }
 
@@ -389,8 +396,9 @@ static float sum_of(const struct rig *b, float *const *values, int k, bool level
 {
 	const size_t half = b->n / 2;
 
-	return levels && b->levels ? sum_from(values, k, 0, half) + sum_from(values, k, half, b->n)
-				   : sum_from(values, k, 0, b->n);
+	return levels && b->comms[0]->facts.groups.n
+		       ? sum_from(values, k, 0, half) + sum_from(values, k, half, b->n)
+		       : sum_from(values, k, 0, b->n);
 }
 
 /* Any floats: the same bits on all ranks, and those of a sum in the order of ranks. */
@@ -1034,7 +1042,8 @@ int main(int argc, char **argv)
 	argv += b.host || b.same;
 	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
-		printf("usage: collective [host|same] N check|time|table|tune [no-p2p|levels] [MiB]\n"
+		printf("usage: collective [host|same] N check|time|table|tune [no-p2p|levels|mixed] "
+		       "[MiB]\n"
 		       "       collective [host|same] N OPERATION [no-p2p] [MiB]\n"
 		       "       collective [host|same] N soak OPERATIONS SECONDS\n");
 		return 2;
@@ -1042,9 +1051,10 @@ int main(int argc, char **argv)
 	mode = argv[2];
 	b.no_p2p = argc > 3 && !strcmp(argv[3], "no-p2p");
 	b.levels = argc > 3 && !strcmp(argv[3], "levels");
+	b.mixed = argc > 3 && !strcmp(argv[3], "mixed");
 	if (b.host)
 		b.room = 16 * MIB;
-	at = 3 + (b.no_p2p || b.levels);
+	at = 3 + (b.no_p2p || b.levels || b.mixed);
 	if (argc > at)
 		b.room = strtoul(argv[at], NULL, 10) * MIB + 8192;
 	if (!strcmp(mode, "soak"))

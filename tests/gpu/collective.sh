@@ -14,6 +14,7 @@ program=$(cd "${1:?usage: $0 FOLDER}" && pwd)/collective
 if [ "$gpus" -gt 1 ]; then
 	step 90 "$program" "$gpus" check
 	step 40 "$program" "$gpus" check no-p2p 64
+	step 60 "$program" "$gpus" check mixed 64
 	step 150 "$program" "$gpus" table 1024
 	NCCL_P2P_DISABLE=1 step 70 "$program" "$gpus" table no-p2p 64
 	NCCL_P2P_DISABLE=1 NCCL_BUFFSIZE=1048576 step 70 "$program" "$gpus" table no-p2p 64
@@ -24,6 +25,7 @@ else
 	step 90 "$program" same 2 check 64
 	step 40 "$program" same 2 check no-p2p 16
 	step 60 "$program" same 4 check levels 16
+	step 60 "$program" same 4 check mixed 16
 	step 60 "$program" same 2 table 64
 	step 40 "$program" same 2 table no-p2p 16
 	step 60 "$program" same 2 tune 64

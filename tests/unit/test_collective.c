@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/collective/ on host devices: every operation against a plain reference, for random ranks, counts, types, places
  * and algorithms; ranks that do not come; and ranks that are processes. */
+#include "collective/pairs.h"
 #include "collective/slots.h"
 
 #include "base/array.h"
@@ -524,6 +525,15 @@ static struct trial random_trial(const struct rig *g, u64 longest)
 
 /* ---- properties ---- */
 
+static void run_trials(struct rig *g, int trials)
+{
+	for (int i = 0; i < trials; i++) {
+		const struct trial t = random_trial(g, 4000);
+
+		run_trial(g, &t);
+	}
+}
+
 static void run_random(size_t n, enum algorithm forced, bool no_p2p, int trials)
 {
 	const struct comm_options o = options_of(forced, no_p2p);
@@ -531,11 +541,7 @@ static void run_random(size_t n, enum algorithm forced, bool no_p2p, int trials)
 
 	rig_start(&g, n, ROOM, &o);
 	assert_int_equal(g.comms[0]->facts.direct, !no_p2p || n == 1);
-	for (int i = 0; i < trials; i++) {
-		const struct trial t = random_trial(&g, 4000);
-
-		run_trial(&g, &t);
-	}
+	run_trials(&g, trials);
 	rig_stop(&g);
 }
 
@@ -714,6 +720,139 @@ static void no_groups_through_the_host(void **state)
 	run_trial(&g, &t);
 	assert_int_not_equal(g.comms[0]->last, PIPED_LEVELS);
 	rig_stop(&g);
+}
+
+/* ---- where only some pairs are direct ---- */
+
+/* Any ordered pairs, any pairs, or those of two to four groups. */
+static void reach_random(size_t n, uint32_t *ret)
+{
+	const u64 kind = next_random(3), groups = 2 + next_random(3);
+
+	memset(ret, 0, n * sizeof(*ret));
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < i; j++) {
+			const bool there = kind == 2 ? i % groups == j % groups : next_random(2);
+			const bool back = kind == 0 ? next_random(2) : there;
+
+			ret[i] |= (uint32_t)there << j;
+			ret[j] |= (uint32_t)back << i;
+		}
+}
+
+static void reach_mates(const struct groups *g, size_t n, uint32_t *ret)
+{
+	for (unsigned i = 0; i < n; i++)
+		ret[i] = groups_mates(g, (unsigned)n, i);
+}
+
+static void check_reach(const struct rig *g, const uint32_t *reach)
+{
+	for (size_t r = 0; r < g->n; r++)
+		for (unsigned i = 0; i < g->n; i++)
+			for (unsigned j = 0; j < g->n; j++)
+				if (i != j)
+					assert_int_equal(is_direct(&g->comms[r]->facts, i, j),
+							 reach[i] >> j & 1);
+}
+
+static void each_algorithm_partly_direct(void **state)
+{
+	(void)state;
+	for (size_t n = 2; n <= RANKS; n++)
+		for (int a = 0; a <= ALGORITHM_N; a++) {
+			struct comm_options o = options_of((enum algorithm)a, false);
+			uint32_t reach[RANKS];
+			struct rig g;
+
+			reach_random(n, reach);
+			o.reach = reach;
+			rig_start(&g, n, ROOM, &o);
+			check_reach(&g, reach);
+			run_trials(&g, TRIALS);
+			rig_stop(&g);
+		}
+}
+
+/* All pairs of a group are direct, and of the others none or some. */
+static void sums_in_levels_through_the_host(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < 2 * ARRAY_LEN(layouts); k++) {
+		const struct groups *layout = &layouts[k / 2];
+		const size_t n = (size_t)layout->n * layout->size;
+		struct comm_options o = options_in(k % 2 ? layout : NULL);
+		uint32_t reach[RANKS];
+		struct rig g;
+
+		reach_mates(layout, n, reach);
+		for (size_t i = 0; k % 2 && i < n; i++)
+			reach[i] |= (uint32_t)next_random(1u << n);
+		reach[0] &= ~(1u << (n - 1)) | groups_mates(layout, (unsigned)n, 0);
+		o.reach = reach;
+		rig_start(&g, n, ROOM, &o);
+		assert_memory_equal(&g.comms[0]->facts.groups, layout, sizeof(*layout));
+		for (int i = 0; i < 2 * TRIALS; i++) {
+			struct trial t = random_trial(&g, 20011);
+
+			t.o = i % 3 ? OPERATION_ALL_REDUCE : t.o;
+			run_trial(&g, &t);
+			assert_true(t.o || !t.count || g.comms[0]->last == PIPED_LEVELS);
+		}
+		rig_stop(&g);
+	}
+}
+
+/* Each rank to each other one, all at the same time; some more than the slots hold, some nothing. */
+static void exchange_all(struct rig *g)
+{
+	u64 bytes[RANKS][RANKS];
+
+	for (size_t r = 0; r < g->n; r++) {
+		for (u64 i = 0; i < ROOM; i++)
+			g->sent[r][i] = (unsigned char)next_random(256);
+		write_all(g, &g->in[r], 0, g->sent[r], ROOM);
+		for (size_t to = 0; to < g->n; to++)
+			bytes[r][to] = next_random(4) ? next_random(SLICE) : 0;
+	}
+	for (size_t r = 0; r < g->n; r++) {
+		const u64 in = rig_address(g->set, &g->in[r], (int)r),
+			  out = rig_address(g->set, &g->out[r], (int)r);
+		struct pair_call calls[2 * RANKS];
+		size_t n = 0;
+
+		for (size_t k = 0; k < g->n; k++) {
+			calls[n++] = (struct pair_call){false, (int)k, in + k * SLICE, bytes[r][k]};
+			calls[n++] = (struct pair_call){true, (int)k, out + k * SLICE, bytes[k][r]};
+		}
+		assert_ok(pairs_enqueue(g->comms[r], g->native[r], calls, n));
+	}
+	rig_wait_all(g);
+	for (size_t r = 0; r < g->n; r++) {
+		read_all(g, &g->out[r], 0, g->got[r], ROOM);
+		for (size_t from = 0; from < g->n; from++)
+			assert_memory_equal(g->got[r] + from * SLICE, g->sent[from] + r * SLICE,
+					    bytes[from][r]);
+	}
+}
+
+static void sends_partly_direct(void **state)
+{
+	(void)state;
+	for (size_t n = 2; n <= RANKS; n++) {
+		struct comm_options o = options_of(ALGORITHM_N, false);
+		uint32_t reach[RANKS];
+		struct rig g;
+
+		reach_random(n, reach);
+		o.reach = reach;
+		rig_start(&g, n, ROOM, &o);
+		for (int i = 0; i < 3; i++) {
+			exchange_all(&g);
+			run_trials(&g, 2);
+		}
+		rig_stop(&g);
+	}
 }
 
 /* ---- many under way ---- */
@@ -1046,7 +1185,7 @@ static void each_call_fails(void **state)
 	}
 }
 
-/* A pair that is refused sends all through the host's memory. */
+/* What a pair that is refused sends goes through the host's memory, and nothing else. */
 static void refused_peers(void **state)
 {
 	struct device_request q = request_of(3);
@@ -1057,7 +1196,11 @@ static void refused_peers(void **state)
 	q.host.fault = (struct fault){FAULT_REFUSE, 1, 2};
 	assert_ok(comm_open_all(&q, &o, comms));
 	for (size_t i = 0; i < 3; i++) {
-		assert_false(comms[i]->facts.direct);
+		assert_true(comms[i]->facts.mixed && !comms[i]->facts.direct);
+		for (unsigned from = 0; from < 3; from++)
+			for (unsigned to = 0; to < 3; to++)
+				assert_int_equal(is_direct(&comms[i]->facts, from, to),
+						 from != to && !(from == 1 && to == 2));
 		comm_close(comms[i]);
 	}
 }
@@ -1136,6 +1279,22 @@ static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
 	return r;
 }
 
+static bool has_right_pairs(const struct onehop_comm *c, const struct party *p)
+{
+	for (unsigned i = 0; i < (unsigned)p->n; i++)
+		for (unsigned j = 0; j < (unsigned)p->n; j++) {
+			const bool refused = p->fault.kind == FAULT_REFUSE &&
+					     (int)i == p->fault.initiator &&
+					     (int)j == p->fault.target;
+			const bool may = !p->options.reach || p->options.reach[i] >> j & 1;
+
+			if (i != j &&
+			    is_direct(&c->facts, i, j) != (may && !refused && !p->options.no_p2p))
+				return false;
+		}
+	return true;
+}
+
 static int member(const void *party, int rank)
 {
 	const struct party *p = party;
@@ -1152,7 +1311,7 @@ static int member(const void *party, int rank)
 	r = comm_open_rank(&q, p->key, rank, p->n, &o, &c);
 	if (r < 0)
 		return r;
-	if (c->facts.direct != (p->fault.kind != FAULT_REFUSE && !p->options.no_p2p))
+	if (!has_right_pairs(c, p))
 		r = -EXDEV;
 	if (r == 0)
 		r = member_sums(c, p, rank);
@@ -1214,6 +1373,45 @@ static void processes_in_levels(void **state)
 	p = party_of(4);
 	p.options = options_in(&layouts[0]);
 	p.options.limit_us = 200000;
+	p.dies = 3;
+	expect_ends(&p, ETIMEDOUT);
+}
+
+static void processes_partly_direct(void **state)
+{
+	uint32_t reach[RANKS];
+
+	(void)state;
+	for (int n = 2; n <= 5; n++) {
+		struct party p = party_of(n);
+
+		reach_random((size_t)n, reach);
+		p.options.reach = reach;
+		expect_ends(&p, 0);
+		p = party_of(n);
+		reach_random((size_t)n, reach);
+		p.options.reach = reach;
+		p.options.limit_us = 1000000;
+		p.dies = 1;
+		expect_ends(&p, ETIMEDOUT);
+	}
+}
+
+static void processes_in_levels_through_the_host(void **state)
+{
+	struct party p = party_of(4);
+	uint32_t reach[RANKS];
+
+	(void)state;
+	reach_mates(&layouts[1], 4, reach);
+	p.options = options_in(&layouts[1]);
+	p.options.reach = reach;
+	p.chosen = PIPED_LEVELS;
+	expect_ends(&p, 0);
+	p = party_of(4);
+	p.options = options_in(&layouts[1]);
+	p.options.reach = reach;
+	p.options.limit_us = 1000000;
 	p.dies = 3;
 	expect_ends(&p, ETIMEDOUT);
 }
@@ -1343,6 +1541,9 @@ int main(void)
 		cmocka_unit_test(sums_in_levels),
 		cmocka_unit_test(all_reductions_in_levels),
 		cmocka_unit_test(no_groups_through_the_host),
+		cmocka_unit_test(each_algorithm_partly_direct),
+		cmocka_unit_test(sums_in_levels_through_the_host),
+		cmocka_unit_test(sends_partly_direct),
 		cmocka_unit_test(back_to_back),
 		cmocka_unit_test(graphs_are_launched_again),
 		cmocka_unit_test(communicators_do_not_meet),
@@ -1356,6 +1557,8 @@ int main(void)
 		cmocka_unit_test(refused_peers),
 		cmocka_unit_test(processes),
 		cmocka_unit_test(processes_in_levels),
+		cmocka_unit_test(processes_partly_direct),
+		cmocka_unit_test(processes_in_levels_through_the_host),
 		cmocka_unit_test(processes_with_different_tables),
 		cmocka_unit_test(a_table_of_another_rank_alone),
 		cmocka_unit_test(the_table_decides_in_one_process),

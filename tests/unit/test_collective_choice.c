@@ -181,7 +181,7 @@ static void choose_in_groups(unsigned size, enum nearness near, enum operation o
 		for (unsigned j = 0; j < 8; j++)
 			of[i * 8 + j] = i / size == j / size ? near : NEAR_FAR;
 	comm_facts_make(8, true, BLOCKS, THREADS, &f);
-	comm_facts_place(&f, of);
+	comm_facts_place(&f, of, NULL);
 	assert_int_equal(f.groups.size, size < 8 ? size : 0);
 	operation_choose(&f, o, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, ret);
 }
@@ -324,7 +324,8 @@ static u64 slots_size(unsigned n, bool direct)
 
 	comm_facts_make(n, direct, 132, 1024, &f);
 	slots_make(&f, &s);
-	return s.size;
+	assert_true(!s.inbox.size || !s.host.size);
+	return s.inbox.size + s.host.size;
 }
 
 /* Nearly everything that a rank allocates on its GPU, or all ranks on the host, as onehop.h and docs/collectives.md say. */
@@ -343,37 +344,200 @@ static void slots_have_their_limit(void **state)
 	assert_int_equal(slots_size(8, false) / MIB, 96);
 }
 
-/* Two ranks never write to the same place of a third one, and what is written is what is read there. */
-static void rows_of_ranks_are_apart(void **state)
+static uint32_t random_mask(void)
+{
+	static uint64_t seed = 1;
+
+	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+	return (uint32_t)(seed >> 32);
+}
+
+/* Where only some pairs are direct there are both, neither larger than where the other one does not exist. */
+static void slots_of_some_pairs_have_their_limit(void **state)
 {
 	(void)state;
 	for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++)
-		for (unsigned area = 0; area < AREA_N; area++) {
-			struct collective_ways ways[COLLECTIVE_RANKS_MAX];
-			u64 seen[COLLECTIVE_RANKS_MAX];
+		for (unsigned i = 0; i < 200; i++) {
+			uint32_t reach[COLLECTIVE_RANKS_MAX];
 			struct comm_facts f;
 			struct slots s;
 
-			comm_facts_make(n, true, 132, 1024, &f);
+			for (unsigned r = 0; r < n; r++)
+				reach[r] = i % 2 ? random_mask() : random_mask() & random_mask();
+			comm_facts_mix(n, reach, 132, 1024, &f);
 			slots_make(&f, &s);
-			for (unsigned r = 0; r < n; r++)
-				seen[r] = (r + 1) * s.size;
-			for (unsigned r = 0; r < n; r++)
-				slots_ways(&f, &s, (enum slots_area)area, false, r, seen, &ways[r]);
-			for (unsigned to = 0; to < n; to++)
-				for (unsigned from = 0; from < n; from++) {
-					const u64 at = ways[to].from[from];
-
-					if (from == to)
-						continue;
-					assert_int_equal(ways[from].to[to], at);
-					assert_in_range(at, seen[to] + s.offset[area],
-							seen[to] + s.size - s.row[area]);
-					for (unsigned other = 0; other < from; other++)
-						assert_true(other == to ||
-							    ways[other].to[to] + s.row[area] <= at);
-				}
+			assert_true(s.inbox.size < 59 * MIB && s.host.size < 97 * MIB);
+			assert_true(f.pair_blocks >= 1 && f.slot_bytes >= 2048);
 		}
+}
+
+/* ---- where slots are ---- */
+
+/* What one rank writes for another is what that one reads, in its own inbox or in the host's memory. */
+static void check_meeting(const struct comm_facts *f, const struct slots *s, enum slots_area area,
+			  unsigned from, unsigned to, const struct slots_seen seen[2])
+{
+	struct collective_ways ways[2];
+	const u64 row = s->row[area];
+	u64 at;
+
+	for (unsigned shared = 0; shared < 2; shared++) {
+		slots_ways(f, s, area, shared, from, &seen[0], &ways[0]);
+		slots_ways(f, s, area, shared, to, &seen[1], &ways[1]);
+		at = ways[1].from[from];
+		assert_int_equal(ways[0].to[to], at);
+		if (is_direct(f, from, to))
+			assert_in_range(at, seen[1].inbox[to] + s->inbox.offset[area],
+					seen[1].inbox[to] + s->inbox.size - row);
+		else
+			assert_in_range(at, seen[1].host + s->host.offset[area],
+					seen[1].host + s->host.size - row);
+		if (shared && !is_direct(f, from, to))
+			assert_int_equal(ways[0].to[from], at);
+	}
+}
+
+/* Two ranks never write to the same place, and one only to two if all read the same there. */
+static void check_apart(const struct comm_facts *f, const struct slots *s, enum slots_area area,
+			const struct slots_seen *seen)
+{
+	u64 places[COLLECTIVE_RANKS_MAX * COLLECTIVE_RANKS_MAX];
+	struct collective_ways ways;
+	unsigned n = 0;
+
+	for (unsigned from = 0; from < f->n; from++) {
+		slots_ways(f, s, area, false, from, seen, &ways);
+		for (unsigned to = 0; to < f->n; to++)
+			if (from != to || !f->direct)
+				places[n++] = ways.to[to];
+	}
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_true(places[i] + s->row[area] <= places[j] ||
+				    places[j] + s->row[area] <= places[i]);
+}
+
+static void check_slots(const struct comm_facts *f)
+{
+	struct slots_seen seen = {.host = 1ul << 40}, two[2];
+	struct slots s;
+
+	slots_make(f, &s);
+	for (unsigned r = 0; r < f->n; r++)
+		seen.inbox[r] = (r + 1ul) << 30;
+	two[0] = two[1] = seen;
+	for (unsigned area = 0; area < AREA_N; area++) {
+		for (unsigned i = 0; i < f->n * f->n; i++)
+			if (i / f->n != i % f->n)
+				check_meeting(f, &s, (enum slots_area)area, i / f->n, i % f->n,
+					      two);
+		check_apart(f, &s, (enum slots_area)area, &seen);
+	}
+}
+
+static void rows_of_ranks_are_apart(void **state)
+{
+	struct comm_facts f;
+
+	(void)state;
+	for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++) {
+		uint32_t reach[COLLECTIVE_RANKS_MAX];
+
+		for (unsigned direct = 0; direct < 2; direct++) {
+			comm_facts_make(n, direct, 132, 1024, &f);
+			check_slots(&f);
+		}
+		for (unsigned i = 0; i < 40; i++) {
+			for (unsigned r = 0; r < n; r++)
+				reach[r] = random_mask();
+			comm_facts_mix(n, reach, 132, 1024, &f);
+			check_slots(&f);
+		}
+	}
+}
+
+/* ---- where only some pairs are direct ---- */
+
+/* Two groups of n / 2 ranks that reach each other over paths that are that near, and no others. */
+static void make_halves(unsigned n, enum nearness near, struct comm_facts *ret)
+{
+	enum nearness of[COLLECTIVE_RANKS_MAX * COLLECTIVE_RANKS_MAX];
+	uint32_t reach[COLLECTIVE_RANKS_MAX] = {0};
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < n; j++) {
+			const bool both = i / (n / 2) == j / (n / 2);
+
+			reach[i] |= (uint32_t)both << j;
+			of[i * n + j] = both ? near : NEAR_FAR;
+		}
+	comm_facts_mix(n, reach, BLOCKS, THREADS, ret);
+	comm_facts_place(ret, of, NULL);
+}
+
+static double us_of(const struct comm_facts *f, enum operation o, uint64_t bytes, enum algorithm a)
+{
+	struct choice p;
+
+	operation_choose(f, o, bytes / 4, ELEMENT_FLOAT32, a, &p);
+	assert_int_equal(p.algorithm, a);
+	return p.us;
+}
+
+/* Large sums cross the host's memory once; all else takes as long as through it, or somewhat less. */
+static void some_direct_pairs_are_used_in_levels(void **state)
+{
+	static const enum nearness near[] = {NEAR_NVLINK, NEAR_SWITCH, NEAR_SOCKET, NEAR_UNKNOWN};
+
+	(void)state;
+	for (unsigned n = 4; n <= 8; n += 2)
+		for (size_t k = 0; k < ARRAY_LEN(near); k++) {
+			struct comm_facts f, host;
+			struct choice p;
+
+			make_halves(n, near[k], &f);
+			comm_facts_make(n, false, BLOCKS, THREADS, &host);
+			assert_true(f.mixed && !f.direct);
+			assert_int_equal(f.groups.size, n / 2);
+			operation_choose(&f, OPERATION_ALL_REDUCE, 16 * MIB, ELEMENT_FLOAT32,
+					 ALGORITHM_N, &p);
+			assert_int_equal(p.algorithm, PIPED_LEVELS);
+			operation_choose(&f, OPERATION_ALL_REDUCE, 2, ELEMENT_FLOAT32, ALGORITHM_N,
+					 &p);
+			assert_int_equal(p.algorithm, FLAGGED_ONE);
+			operation_choose(&f, OPERATION_ALL_GATHER, 16 * MIB, ELEMENT_FLOAT32,
+					 ALGORITHM_N, &p);
+			assert_int_equal(p.algorithm, PIPED_ONE);
+			if (near[k] == NEAR_NVLINK) {
+				const double part = us_of(&f, OPERATION_ALL_REDUCE, 64 * MIB,
+							  PIPED_TWO),
+					     none = us_of(&host, OPERATION_ALL_REDUCE, 64 * MIB,
+							  PIPED_TWO);
+
+				assert_true(part < none && part > none / 2);
+			}
+		}
+}
+
+/* Every rank of a group reaches all others of it: a refused pair within a group leaves none. */
+static void groups_are_direct_within(void **state)
+{
+	enum nearness of[16];
+	uint32_t reach[4] = {2, 1, 8, 0};
+	const struct groups given = {2, 2, {0, 0, 1, 1}};
+	struct comm_facts f;
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++)
+		of[i] = i / 8 == i % 4 / 2 ? NEAR_NVLINK : NEAR_SOCKET;
+	comm_facts_mix(4, reach, BLOCKS, THREADS, &f);
+	assert_true(f.mixed);
+	comm_facts_place(&f, of, &given);
+	assert_int_equal(f.groups.n, 0);
+	reach[3] = 4;
+	comm_facts_mix(4, reach, BLOCKS, THREADS, &f);
+	comm_facts_place(&f, of, &given);
+	assert_int_equal(f.groups.n, 2);
 }
 
 int main(void)
@@ -389,7 +553,10 @@ int main(void)
 		cmocka_unit_test(a_reduce_goes_in_one_step_for_longer),
 		cmocka_unit_test(slots_of_pairs_have_their_limit),
 		cmocka_unit_test(slots_have_their_limit),
+		cmocka_unit_test(slots_of_some_pairs_have_their_limit),
 		cmocka_unit_test(rows_of_ranks_are_apart),
+		cmocka_unit_test(some_direct_pairs_are_used_in_levels),
+		cmocka_unit_test(groups_are_direct_within),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

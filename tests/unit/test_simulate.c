@@ -58,6 +58,11 @@ static void run(struct simulate_session *s, const struct machine *m,
 		fail_msg("%s", err_msg());
 }
 
+static bool is_direct_arm(const struct simulated_arm *arm)
+{
+	return simulated_paths(&arm->simulation).direct;
+}
+
 static const struct simulated_row *row_of(const struct simulated_arm *arm, uint64_t bytes)
 {
 	for (size_t i = 0; i < arm->row_n; i++)
@@ -104,7 +109,7 @@ static void compare_h200(const char *what, const struct measured *rows, size_t n
 		char name[64];
 
 		run(&s, m, &o);
-		assert_true(s.arms[0].simulation.direct && !s.arms[1].simulation.direct);
+		assert_true(is_direct_arm(&s.arms[0]) && !is_direct_arm(&s.arms[1]));
 		snprintf(name, sizeof(name), "%s, n=%u%s, %s", what, row->n,
 			 row->direct ? "" : ", host", algorithm_word(row->a));
 		compare(name, row->bytes, row_of(&s.arms[!row->direct], row->bytes)->us[row->a],
@@ -258,12 +263,12 @@ static void nccl_on_8_rtx_4090(void **state)
 
 	(void)state;
 	run(&s, after, &o);
-	assert_true(s.arms[0].simulation.direct);
+	assert_true(is_direct_arm(&s.arms[0]));
 	assert_int_equal(s.measured, 56);
 	compare_nccl(CASE "nccl-all_reduce-after.txt", "NCCL, after", &s.arms[0], at_512k);
 	simulate_session_done(&s);
 	run(&s, before, &o);
-	assert_false(s.arms[0].simulation.direct);
+	assert_false(is_direct_arm(&s.arms[0]));
 	assert_non_null(s.blocked);
 	compare_nccl(CASE "nccl-all_reduce-before.txt", "NCCL, before", &s.arms[0], none);
 	simulate_session_done(&s);
@@ -312,11 +317,19 @@ static struct paths *make_paths(unsigned n, bool shared)
 	return p;
 }
 
+/* All pairs, none, or any. */
+static void reach_random(struct simulation *s)
+{
+	const unsigned kind = next_random(3);
+
+	for (unsigned i = 0; i < SIMULATED_RANKS_MAX; i++)
+		s->reach[i] = kind == 0 ? 0 : kind == 1 ? ~0u : next_random(1u << 16);
+}
+
 static struct simulation random_simulation(const struct paths *p)
 {
-	return (struct simulation){
+	struct simulation s = {
 		.paths = p,
-		.direct = next_random(2),
 		.nccl = true,
 		.plan = {.engine = ENGINE_ONEHOP,
 			 .op = (enum nccl_op)next_random(NCCL_SEND_RECV),
@@ -327,6 +340,9 @@ static struct simulation random_simulation(const struct paths *p)
 			 .factor = 2 + next_random(9),
 			 .graph = 1},
 	};
+
+	reach_random(&s);
+	return s;
 }
 
 static void run_rows(const struct simulation *s, struct simulated_row **rows, size_t *n)
@@ -348,7 +364,7 @@ static void nothing_beats_the_links(const struct simulation *s, const struct sim
 				best = paths_pair(s->paths, i, j)->expected_gbps;
 	}
 	/* Through the host, a rank of n sends its data up once, and not n - 1 times. */
-	if (row->own.busbw_gbps > best * (s->direct ? 1 : 2))
+	if (row->own.busbw_gbps > best * (simulated_paths(s).direct ? 1 : 2))
 		fail_msg("%s, %u ranks, %llu bytes: %.1f GB/s over links of at most %.1f",
 			 nccl_op_words[s->plan.op], s->paths->device_n,
 			 (unsigned long long)row->bytes, row->own.busbw_gbps, best);
@@ -369,7 +385,8 @@ static void every_plan_takes_time(void **state)
 			assert_true(isfinite(rows[k].own.time_us) && rows[k].own.time_us > 0);
 			assert_true(rows[k].own.time_us == rows[k].us[rows[k].choice.algorithm]);
 			nothing_beats_the_links(&s, &rows[k]);
-			assert_true((rows[k].nccl.time_us > 0) == (s.plan.op != NCCL_ALL_TO_ALL));
+			assert_true((rows[k].nccl.time_us > 0) ==
+				    (s.plan.op != NCCL_ALL_TO_ALL && !simulated_paths(&s).mixed));
 		}
 		free(rows);
 		paths_free(p);
@@ -408,6 +425,47 @@ static void less_is_never_faster(void **state)
 	}
 }
 
+/* ---- where only some pairs are direct ---- */
+
+static void check_within(const struct simulated_row *row, const struct simulated_row *host,
+			 const struct simulated_row *direct)
+{
+	if (getenv("SIMULATE_PRINT"))
+		print_message("%10llu %10.1f us %-9s, host %10.1f us %-9s, direct %10.1f us\n",
+			      (unsigned long long)row->bytes, row->own.time_us,
+			      algorithm_word(row->choice.algorithm), host->own.time_us,
+			      algorithm_word(host->choice.algorithm), direct->own.time_us);
+	assert_true(row->bytes < MIB || row->own.time_us < host->own.time_us);
+	assert_true(row->bytes < 4 * MIB || row->choice.algorithm == PIPED_LEVELS);
+}
+
+/* RTX 4090 with P2P within each socket alone: large sums cross the host's memory once. */
+static void within_sockets_alone(void **state)
+{
+	const struct collective_choice o = {.graph = 1, .max = "256M", .p2p_off = true};
+	struct machine *m =
+		read_machine("rtx4090x8-after", CASE "p2pBandwidthLatencyTest-after.txt");
+	struct simulated_row *rows;
+	struct simulate_session s;
+	struct simulation within;
+	size_t n;
+
+	(void)state;
+	run(&s, m, &o);
+	within = s.arms[0].simulation;
+	for (unsigned i = 0; i < 64; i++)
+		if (s.near[i] == NEAR_FAR)
+			within.reach[i / 8] &= ~(1u << i % 8);
+	assert_true(simulated_paths(&within).mixed);
+	run_rows(&within, &rows, &n);
+	for (size_t i = 0; i < n; i++)
+		check_within(&rows[i], row_of(&s.arms[1], rows[i].bytes),
+			     row_of(&s.arms[0], rows[i].bytes));
+	free(rows);
+	simulate_session_done(&s);
+	machine_free(m);
+}
+
 /* ---- what is refused ---- */
 
 static int try_simulation(const struct simulation *s)
@@ -425,7 +483,7 @@ static void bad_input_is_refused(void **state)
 	struct simulation s = random_simulation(p);
 
 	(void)state;
-	s.direct = true;
+	memset(s.reach, 0xff, sizeof(s.reach));
 	s.plan.root = 4;
 	assert_int_equal(try_simulation(&s), -EINVAL);
 	assert_string_equal(err_msg(), "root 4 is not a rank; ranks are 0 to 3");
@@ -433,7 +491,7 @@ static void bad_input_is_refused(void **state)
 	paths_pair(p, 1, 3)->expected_gbps = 0;
 	assert_int_equal(try_simulation(&s), -EINVAL);
 	assert_non_null(strstr(err_msg(), "from rank 1's GPU to rank 3's is unknown"));
-	s.direct = false;
+	memset(s.reach, 0, sizeof(s.reach));
 	p->hosts[2].expected_gbps = 0;
 	assert_int_equal(try_simulation(&s), -EINVAL);
 	assert_non_null(strstr(err_msg(), "between rank 2's GPU and the host's memory is unknown"));
@@ -452,7 +510,7 @@ int main(void)
 		cmocka_unit_test(trials_between_h200),   cmocka_unit_test(trials_through_the_host),
 		cmocka_unit_test(the_library_on_2_h200), cmocka_unit_test(nccl_on_8_rtx_4090),
 		cmocka_unit_test(every_plan_takes_time), cmocka_unit_test(less_is_never_faster),
-		cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(within_sockets_alone),  cmocka_unit_test(bad_input_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

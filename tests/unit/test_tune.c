@@ -97,15 +97,16 @@ static void a_run_leaves_a_table_for_its_devices(void **state)
 	assert_string_equal(use.path, s.path);
 	for (unsigned o = 0; o < OPERATION_N; o++)
 		for (unsigned k = 0; k < TUNED_KIND_N; k++)
-			assert_true(use.table.times[k].ns[o][PIPED_ONE][0] > 0);
+			assert_int_equal(use.table.times[k].ns[o][PIPED_ONE][0] > 0,
+					 k != TUNED_MIXED);
 	assert_false(find("host:3", &use));
 	assert_non_null(strstr(use.why, "it was measured with 2 devices, and this run has 3"));
 	check_json(&s);
 	tune_session_done(&s);
 }
 
-/* One refused pair: all data goes through the host's memory, which is measured once. */
-static void without_p2p_there_is_one_part(void **state)
+/* One refused pair: only its data goes through the host's memory, and then all. */
+static void some_p2p_is_measured_too(void **state)
 {
 	struct tune_session s;
 
@@ -114,7 +115,21 @@ static void without_p2p_there_is_one_part(void **state)
 	s.run.devices.host.fault = (struct fault){FAULT_REFUSE, 0, 1};
 	assert_int_equal(tune_session_run(&s), 0);
 	assert_false(s.measured[TUNED_DIRECT]);
-	assert_true(s.measured[TUNED_HOST]);
+	assert_true(s.measured[TUNED_MIXED] && s.measured[TUNED_HOST]);
+	tune_session_done(&s);
+}
+
+/* All pairs are refused: what goes through the host's memory is measured once. */
+static void without_p2p_there_is_one_part(void **state)
+{
+	struct tune_session s;
+
+	(void)state;
+	begin(&s, "host:2");
+	s.run.devices.host.fault = (struct fault){FAULT_REFUSE, -1, -1};
+	assert_int_equal(tune_session_run(&s), 0);
+	assert_false(s.measured[TUNED_DIRECT]);
+	assert_true(s.measured[TUNED_HOST] && !s.measured[TUNED_MIXED]);
 	tune_session_done(&s);
 }
 
@@ -222,6 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_leaves_a_table_for_its_devices),
+		cmocka_unit_test(some_p2p_is_measured_too),
 		cmocka_unit_test(without_p2p_there_is_one_part),
 		cmocka_unit_test(a_fault_leaves_no_table),
 		cmocka_unit_test(too_few_and_too_many_devices),

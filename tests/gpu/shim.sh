@@ -53,7 +53,7 @@ nccl=$("$python" -c 'import importlib.util, os
 paths = [os.path.join(p, "lib", "libnccl.so.2") for n in ("nvidia.nccl",) for p in (importlib.util.find_spec(n).submodule_search_locations if importlib.util.find_spec(n) else [])]
 print(next((p for p in paths if os.path.exists(p)), ""))')
 gpus=${GPUS:-$("$python" -c 'import torch; print(min(4, torch.cuda.device_count()))')}
-[ -z "$nccl" ] || export LD_LIBRARY_PATH=$(dirname "$nccl"):${LD_LIBRARY_PATH:-}
+export LD_LIBRARY_PATH=${nccl:+$(dirname "$nccl"):}${LD_LIBRARY_PATH:-}
 echo "$("$python" -c 'import torch; print("torch", torch.__version__, "NCCL", ".".join(map(str, torch.cuda.nccl.version())), torch.cuda.get_device_name(0))'), $gpus GPUs, ONEHOP_SHIM=$mode, libnccl: ${nccl:-not in a wheel}"
 
 # ---- what the logs say ----

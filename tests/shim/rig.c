@@ -433,6 +433,34 @@ void *__wrap_realloc(void *old, size_t size)
 	return refused() ? NULL : __real_realloc(old, size);
 }
 
+/* ---- what the shim's devices are like ---- */
+
+int __real_device_open(const struct device_request *r, struct device_set **ret);
+int __wrap_device_open(const struct device_request *r, struct device_set **ret);
+int __wrap_device_open(const struct device_request *r, struct device_set **ret)
+{
+	const struct rig_device *like = &rig_trouble.device;
+	struct device_request q = *r;
+	int e;
+
+	if (!q.collectives || (!like->every && q.number[0] != like->rank)) /* the rig's own */
+		return __real_device_open(r, ret);
+	if (like->refused)
+		q.host.fault = (struct fault){FAULT_REFUSE, -1, -1};
+	q.host.memory_bytes = like->bytes;
+	e = __real_device_open(&q, ret);
+	if (e < 0)
+		return e;
+	if (like->name)
+		snprintf((*ret)->info->name, sizeof((*ret)->info->name), "%s", like->name);
+	if (like->pci)
+		snprintf((*ret)->info->pci, sizeof((*ret)->info->pci), "%s", like->pci);
+	(*ret)->info->ends_kernels = like->desktop;
+	return 0;
+}
+
+/* ---- ranks ---- */
+
 /* As a program waits for a communicator that does not block. */
 static int make_later(struct rank *r)
 {

@@ -56,6 +56,16 @@ enum rig_way {
 
 /* What goes wrong in this process while it makes its communicator. */
 struct rig_trouble {
+	/* What the shim's device of this rank is like; `every`: of all ranks. */
+	struct rig_device {
+		int rank;
+		bool every;
+		bool refused;     /* the memory of other ranks */
+		uint64_t bytes;   /* of its memory; 0: enough */
+		const char *name; /* NULL: as it is */
+		const char *pci;  /* the same */
+		unsigned desktop; /* it shows one */
+	} device;
 	bool little_memory;   /* hardly any is left */
 	unsigned allocation;  /* this one fails, from 1; 0: none */
 	unsigned descriptors; /* so many can still be opened; 0: no limit */

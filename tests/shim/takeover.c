@@ -512,25 +512,149 @@ static void case_memory(void)
 		     "one of two processes has no memory: all reached NCCL");
 }
 
+/* ---- what is said ---- */
+
+/* The standard error, as a text. */
+struct heard {
+	FILE *file;
+	int before;
+	char text[16384];
+};
+
+static void listen(struct heard *h)
+{
+	h->file = tmpfile();
+	h->before = dup(2);
+	dup2(fileno(h->file), 2);
+	setenv("NCCL_DEBUG", "INFO", 1);
+}
+
+static void hear(struct heard *h)
+{
+	dup2(h->before, 2);
+	close(h->before);
+	rewind(h->file);
+	h->text[fread(h->text, 1, sizeof(h->text) - 1, h->file)] = '\0';
+	fclose(h->file);
+	unsetenv("NCCL_DEBUG");
+}
+
+static unsigned times(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *s = text; (s = strstr(s, what)); s += strlen(what))
+		n++;
+	return n;
+}
+
 /* Where NCCL_DEBUG_FILE cannot be opened, lines go to the standard error. */
 static void case_says(void)
 {
-	FILE *f = tmpfile();
-	const int before = dup(2);
-	char text[8192] = "";
+	struct heard h;
 
-	dup2(fileno(f), 2);
-	setenv("NCCL_DEBUG", "INFO", 1);
 	setenv("NCCL_DEBUG_FILE", "/nonexistent/log", 1);
+	listen(&h);
 	in_threads(2, what_is_faster, true, "with a log that cannot be opened");
-	dup2(before, 2);
-	close(before);
-	rewind(f);
-	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-	fclose(f);
-	check(strstr(text, "takes over AllReduce, first with 1000 float32\n"),
+	hear(&h);
+	unsetenv("NCCL_DEBUG_FILE");
+	check(strstr(h.text, "takes over AllReduce, first with 1000 float32\n"),
 	      "the first call is named");
-	check(strstr(text, "took over 1 call, passed on 0\n"), "calls are counted");
+	check(strstr(h.text, "took over 1 call, passed on 0\n"), "calls are counted");
+}
+
+/* Why two ranks are left to NCCL: `words` are said by one of them, and each says one line. */
+struct reason {
+	const char *what;
+	struct rig_device device;
+	const char *setting; /* of NCCL's, set to 1 */
+	enum rig_way way;
+	bool taken;
+	unsigned lines; /* that leave everything to NCCL */
+	const char *words;
+};
+
+static void left_for(const struct reason *r)
+{
+	struct rig *g = rig_new(2);
+	struct heard h;
+	char text[160];
+
+	rig_trouble.device = r->device;
+	if (r->setting)
+		setenv(r->setting, "1", 1);
+	listen(&h);
+	rig_run_all(g, what_is_faster, r->way);
+	hear(&h);
+	if (r->setting)
+		unsetenv(r->setting);
+	rig_trouble.device = (struct rig_device){0};
+	finish(g, r->taken, r->what);
+	rig_free(g);
+	snprintf(text, sizeof(text), "%s: one line of each rank says why", r->what);
+	check(times(h.text, ": everything is left to NCCL: ") == r->lines &&
+		      strstr(h.text, r->words),
+	      text);
+	if (!strstr(h.text, r->words))
+		fprintf(stderr, "%s\n", h.text);
+}
+
+static void case_reasons(void)
+{
+	static const struct reason reasons[] = {
+		{"one rank is refused the other's memory",
+		 {.rank = 1, .refused = true},
+		 NULL,
+		 RIG_SHIM,
+		 true,
+		 0,
+		 "takes over all that it can, through the host's memory"},
+		{"refused, and the host's memory is forbidden",
+		 {.rank = 1, .refused = true},
+		 "NCCL_SHM_DISABLE",
+		 RIG_SHIM,
+		 false,
+		 2,
+		 "left to NCCL: there is no P2P, and NCCL_SHM_DISABLE is set"},
+		{"one device has no memory left",
+		 {.rank = 1, .bytes = 4096},
+		 NULL,
+		 RIG_SHIM,
+		 false,
+		 2,
+		 "rank 1 could not open its part of the communicator"},
+		{"one device is a part of a GPU",
+		 {.rank = 0, .name = "NVIDIA H100 MIG 1g.10gb"},
+		 NULL,
+		 RIG_SHIM,
+		 false,
+		 2,
+		 "left to NCCL: NVIDIA H100 MIG 1g.10gb is a part of a GPU (MIG)"},
+		{"one device shows a desktop",
+		 {.rank = 1, .desktop = 1},
+		 NULL,
+		 RIG_SHIM,
+		 false,
+		 2,
+		 "shows a desktop"},
+		{"both ranks are on one GPU",
+		 {.every = true, .pci = "0000:41:00.0"},
+		 NULL,
+		 RIG_SHIM,
+		 false,
+		 2,
+		 "left to NCCL: ranks 0 and 1 are both on GPU 0000:41:00.0"},
+		{"one rank has no shim",
+		 {0},
+		 NULL,
+		 RIG_LAST_WITHOUT,
+		 false,
+		 1,
+		 "left to NCCL: 1 of 2 ranks are elsewhere: on another host"},
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		left_for(&reasons[i]);
 }
 
 static struct ncclComm *split_off(struct rank *r, struct nccl_config *config)
@@ -627,6 +751,7 @@ int main(int argc, char **argv)
 		     {"start", case_start},
 		     {"left", case_left},
 		     {"says", case_says},
+		     {"reasons", case_reasons},
 		     {"processes", case_processes},
 		     {"process_off", case_process_off}};
 

@@ -1017,10 +1017,8 @@ int nccl_serve(int fd)
 	b->fd = fd;
 	b->began_s = clock_s();
 	r = receive_order(b);
-	if (r == 0) {
-		r = run(b);
-		end(b, r);
-	}
+	if (r == 0)
+		end(b, run(b));
 	rendezvous_leave(b->meeting);
 	free(b->lanes);
 	free(b);

@@ -210,6 +210,9 @@ struct collective_run {
  */
 int collective_run(const struct collective_run *run, const struct nccl_listener *listener);
 
-/* What the worker's command runs: serves the socket that it inherited. 0 or a negative errno. */
+/*
+ * What the worker's command runs: serves the socket that it inherited. 0, also where something failed and was said over the socket; or a
+ * negative errno: nothing was ordered.
+ */
 int nccl_serve(int fd);
 #define NCCL_WORKER_COMMAND "nccl-worker" /* the socket is file descriptor 3 */

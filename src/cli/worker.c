@@ -56,9 +56,7 @@ static int run_nccl_worker(const void *options, const char *const *args)
 {
 	(void)options;
 	(void)args;
-	if (nccl_serve(CHILD_SOCKET) == -EPROTO)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	return EXIT_OK;
+	return nccl_serve(CHILD_SOCKET) < 0 ? fail(EXIT_REFUSED, "%s", err_msg()) : EXIT_OK;
 }
 
 const struct command command_nccl_worker = {

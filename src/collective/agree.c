@@ -268,6 +268,16 @@ void agree_undo_call(struct agree *a, enum agree_order o)
 	a->calls[o].stored--;
 }
 
+/* A rank counts a call only when it makes the next one. */
+u32 agree_calls_of(const struct agree *a, enum agree_order o, u32 rank)
+{
+	const u32 number =
+		__atomic_load_n(&a->board->shared->ranks[rank].calls[o], __ATOMIC_ACQUIRE);
+	struct agree_call call;
+
+	return number + load(&call_at(a->board, o, number)[rank], number, &call);
+}
+
 /* ---- messages ---- */
 
 /* `more`: messages to come. */

@@ -66,5 +66,8 @@ void agree_undo_call(struct agree *a, enum agree_order o);
 void agree_undo_messages(struct agree *a, enum agree_order o, const struct agree_message *m,
 			 size_t n);
 
+/* How many calls of that order a rank has made, also one that is gone. For any thread. */
+u32 agree_calls_of(const struct agree *a, enum agree_order o, u32 rank);
+
 /* Whether any rank found that two disagree: all ranks get the same finding. For any thread. */
 bool agree_failed(const struct agree *a, struct agree_finding *ret);

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PART 65536u /* of one write (device/device.h) */
+#define PART      65536u /* of one write (device/device.h) */
+#define COMM_WHAT 40     /* "5 (all_reduce)" */
 
 /* ---- a set of devices ---- */
 
@@ -218,29 +219,87 @@ static u32 load_word(u64 address)
 	return __atomic_load_n((const u32 *)address, __ATOMIC_ACQUIRE);
 }
 
-static u32 reported(const struct onehop_comm *c, u64 member)
+/* How a rank's operation ended that gave up. */
+static struct collective_report report_of(const struct onehop_comm *c, u32 rank)
 {
-	return load_word(c->report + member);
+	const u64 at = words_of(c, rank) + offsetof(struct comm_words, report);
+	struct collective_report ret = {
+		.end = load_word(at + offsetof(struct collective_report, end))};
+
+	ret.rank = load_word(at + offsetof(struct collective_report, rank));
+	ret.number = load_word(at + offsetof(struct collective_report, number));
+	return ret;
+}
+
+/* NULL: it is too long ago. */
+static const struct comm_recent *find_recent(const struct onehop_comm *c, u32 number)
+{
+	if (c->number - number > COMM_RECENT || c->number == number)
+		return NULL;
+	return &c->recent[number % COMM_RECENT];
 }
 
 /* "5", or "5 (all_reduce)" if it is recent. */
 static const char *describe(const struct onehop_comm *c, u32 number, char *buf, size_t size)
 {
-	const unsigned what = c->recent[number % COMM_RECENT];
+	const struct comm_recent *recent = find_recent(c, number);
 
-	if (c->number - number > COMM_RECENT || c->number == number)
+	if (!recent)
 		snprintf(buf, size, "%u", number);
 	else
 		snprintf(buf, size, "%u (%s)", number,
-			 what == COMM_PAIRS     ? "send and recv"
-			 : what == COMM_BARRIER ? "barrier"
-						: operation_word((enum operation)what));
+			 recent->what == COMM_PAIRS ? "send and recv"
+			 : recent->what == COMM_BARRIER
+				 ? "barrier"
+				 : operation_word((enum operation)recent->what));
+	return buf;
+}
+
+/* In that order; false: it is too long ago. */
+static bool find_call(const struct onehop_comm *c, u32 order, u32 call, u32 *ret_number)
+{
+	for (u32 i = 1; i <= COMM_RECENT && i <= c->number; i++) {
+		const struct comm_recent *recent = find_recent(c, c->number - i);
+
+		*ret_number = c->number - i;
+		if (recent->what != COMM_PAIRS && recent->order == order && recent->call == call)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How far the rank is that did not take part in an operation, or "" if unknown: which message it takes part in next, or
+ * which graph it launches, is not shared.
+ */
+static const char *describe_progress(const struct onehop_comm *c, u32 rank, u32 number, char *buf,
+				     size_t size)
+{
+	const struct comm_recent *missed = find_recent(c, number);
+	char what[COMM_WHAT];
+	u32 calls, last = 0;
+
+	*buf = '\0';
+	if (!missed || missed->what == COMM_PAIRS || missed->order != AGREE_EAGER ||
+	    rank >= c->facts.n)
+		return buf;
+	calls = agree_calls_of(&c->agree, AGREE_EAGER, rank);
+	if ((int)(calls - missed->call) > 0)
+		snprintf(buf, size, ", but has called it");
+	else if (!calls)
+		snprintf(buf, size, "; it has not called any operation yet");
+	else if (find_call(c, AGREE_EAGER, calls - 1, &last))
+		snprintf(buf, size, "; the last that it called is operation %s",
+			 describe(c, last, what, sizeof(what)));
 	return buf;
 }
 
 void comm_count(struct onehop_comm *c, unsigned what)
 {
-	c->recent[c->number % COMM_RECENT] = (unsigned char)what;
+	c->recent[c->number % COMM_RECENT] =
+		(struct comm_recent){.what = (unsigned char)what,
+				     .order = (unsigned char)c->order,
+				     .call = c->agree.calls[c->order].stored - 1};
 	c->number++;
 }
 
@@ -264,34 +323,64 @@ static int say_disagreement(const struct onehop_comm *c, const struct agree_find
 		       f->rank[0], operation_text(&f->call[1], b, sizeof(b)), f->rank[1]);
 }
 
+static int say_late(const struct onehop_comm *c, u32 rank, u32 number)
+{
+	char what[COMM_WHAT], progress[2 * COMM_WHAT];
+
+	return err_set(ETIMEDOUT,
+		       "rank %u: rank %u did not take part in operation %s within %.3g s%s", c->me,
+		       rank, describe(c, number, what, sizeof(what)),
+		       (double)comm_limit_us(c) / 1e6,
+		       describe_progress(c, rank, number, progress, sizeof(progress)));
+}
+
+/*
+ * Another rank has given up: operations of this one may still end, but no later one can. Its numbers of operations are its own where ranks send
+ * and receive, so its operation is not named.
+ */
+static int check_others(const struct onehop_comm *c)
+{
+	char late[24] = "this rank";
+
+	for (u32 r = 0; r < c->facts.n; r++) {
+		const struct collective_report other = report_of(c, r);
+
+		if (r == c->me || other.end != WAIT_TIMED_OUT)
+			continue;
+		if (other.rank != c->me)
+			snprintf(late, sizeof(late), "rank %u", other.rank);
+		return err_set(
+			ETIMEDOUT,
+			"rank %u: rank %u gave up its operation %u, because %s did not take part "
+			"within %.3g s",
+			c->me, r, other.number, late, (double)comm_limit_us(c) / 1e6);
+	}
+	return 0;
+}
+
 int comm_check(const struct onehop_comm *c)
 {
+	const struct collective_report own = report_of(c, c->me);
 	struct agree_finding f;
-	char what[40];
-	const u32 end = reported(c, offsetof(struct collective_report, end));
-	const u32 rank = reported(c, offsetof(struct collective_report, rank));
-	const u32 number = reported(c, offsetof(struct collective_report, number));
+	char what[COMM_WHAT];
 
 	if (agree_failed(&c->agree, &f))
 		return say_disagreement(c, &f);
-	if (end == WAIT_ABORTED)
+	if (own.end == WAIT_ABORTED)
 		return err_set(ECANCELED,
 			       "rank %u: operation %s was cancelled, because the communicator was "
 			       "aborted or closed",
-			       c->me, describe(c, number, what, sizeof(what)));
-	if (end == WAIT_DISAGREED)
+			       c->me, describe(c, own.number, what, sizeof(what)));
+	if (own.end == WAIT_DISAGREED)
 		return err_set(EPROTO,
 			       "rank %u: in operation %s, rank %u calls another function, or with "
 			       "another count, type, reduction or root",
-			       c->me, describe(c, number, what, sizeof(what)), rank);
-	if (end > WAIT_DONE)
-		return err_set(ETIMEDOUT,
-			       "rank %u: rank %u did not take part in operation %s within %.3g s",
-			       c->me, rank, describe(c, number, what, sizeof(what)),
-			       (double)comm_limit_us(c) / 1e6);
+			       c->me, describe(c, own.number, what, sizeof(what)), own.rank);
+	if (own.end > WAIT_DONE)
+		return say_late(c, own.rank, own.number);
 	if (load_word(c->abort))
 		return err_set(ECANCELED, "rank %u: the communicator was aborted", c->me);
-	return 0;
+	return check_others(c);
 }
 
 static void stop(struct onehop_comm *c, u32 rank)
@@ -367,13 +456,14 @@ static int launch(struct onehop_comm *c, void *native, const struct launch *l,
 
 	if (r == 0)
 		r = s->ops->capturing(s, stream, &captured);
+	c->order = captured ? AGREE_CAPTURED : AGREE_EAGER;
 	if (r == 0)
-		r = tell(c, captured ? AGREE_CAPTURED : AGREE_EAGER, t, ret_behind);
+		r = tell(c, c->order, t, ret_behind);
 	if (r < 0)
 		return r;
 	r = s->ops->launch(s, stream, l);
 	if (r < 0)
-		undo(c, captured ? AGREE_CAPTURED : AGREE_EAGER, t);
+		undo(c, c->order, t);
 	return r;
 }
 
@@ -451,6 +541,8 @@ int comm_usable(struct onehop_comm *c, u64 address)
 }
 
 #define WAIT_SLICE_US 200u
+#define WAIT_LAST_US                                                                               \
+	20000u /* after the limit: this process may have been stopped meanwhile, and then nobody has looked */
 
 static int wait_once(struct onehop_comm *c, void *native, uint64_t us)
 {
@@ -474,6 +566,8 @@ int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us)
 
 	while ((r = wait_once(c, native, WAIT_SLICE_US)) == -ETIMEDOUT && clock_us() < end)
 		sched_yield();
+	if (r == -ETIMEDOUT)
+		r = wait_once(c, native, WAIT_LAST_US);
 	if (r != -ETIMEDOUT)
 		return r;
 	r = comm_check(c);

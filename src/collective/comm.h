@@ -77,9 +77,13 @@ struct onehop_comm {
 	} ranges[COMM_RANGES];
 	unsigned ranges_n;
 	u32 number; /* operations enqueued so far */
-	/* What they were: an operation's number, or one of the above. In a ring. */
-	unsigned char recent[COMM_RECENT];
-	enum algorithm last; /* chosen last */
+	struct comm_recent {
+		unsigned char what,
+			order;  /* an operation's number, or one of the above; enum agree_order */
+		u32 call;       /* its number in that order; not of COMM_PAIRS */
+	} recent[COMM_RECENT];  /* what they were, in a ring */
+	enum agree_order order; /* of the last */
+	enum algorithm last;    /* chosen last */
 };
 
 /* All ranks in this process, on the devices of q, in its order. ret: q->n of them. */
@@ -100,7 +104,7 @@ int comm_check_open(const struct onehop_comm *c, const char *function);
 
 /* How long its kernels wait for another rank. */
 uint64_t comm_limit_us(const struct onehop_comm *c);
-/* 0, or a negative errno and the reason why an operation gave up. For any thread. */
+/* 0, or a negative errno and the reason why an operation gave up, of this rank or of another one. For any thread. */
 int comm_check(const struct onehop_comm *c);
 /* What waits in a kernel gives up, and nothing is enqueued any more. For any thread. */
 void comm_abort(struct onehop_comm *c);

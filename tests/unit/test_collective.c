@@ -1077,7 +1077,10 @@ static void a_rank_that_does_not_come(void **state)
 		for (size_t r = 0; r < 2; r++) {
 			const struct operation_call call = call_of(&g, &t, r);
 
-			expect_late(&g, r, "rank 2 did not take part in operation 1 ");
+			expect_late(
+				&g, r,
+				"rank 2 did not take part in operation 1 (all_reduce) within 0.5 s; "
+				"the last that it called is operation 0 (all_reduce)");
 			assert_int_equal(operation_enqueue(g.comms[r], t.o, &call), -ETIMEDOUT);
 			/* Blocks that start later, in this or another stream, do not wait for a limit of their own. */
 			assert_int_equal(*(const u32 *)g.comms[r]->abort, 1);

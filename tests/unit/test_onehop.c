@@ -266,8 +266,10 @@ static void a_barrier_is_called_so(void **state)
 	(void)state;
 	open_all(&a, &o);
 	assert_ok(onehop_barrier(a.comms[0], NULL));
-	expect_error(onehop_wait(a.comms[0], NULL), -ETIMEDOUT,
-		     "did not take part in operation 0 (barrier) within 0.3 s");
+	expect_error(
+		onehop_wait(a.comms[0], NULL), -ETIMEDOUT,
+		"did not take part in operation 0 (barrier) within 0.3 s; it has not called any "
+		"operation yet");
 	close_all(&a);
 	open_all(&a, &simulated);
 	assert_ok(onehop_barrier(a.comms[0], NULL));
@@ -275,6 +277,34 @@ static void a_barrier_is_called_so(void **state)
 				       NULL),
 		     -EPROTO,
 		     "operation 0 is barrier on rank 0, but all_reduce(3 int8, sum) on rank 1");
+	close_all(&a);
+}
+
+/* The others have given up: a rank that comes too late hears that it was itself, and the rest whom they waited for. */
+static void a_rank_that_is_late(void **state)
+{
+	const struct onehop_options o = {.simulated = 1, .limit_ms = 300};
+	static const char late[] =
+		"rank 1: rank 0 gave up its operation 0, because this rank did not "
+		"take part within 0.3 s";
+	struct onehop_comm *comms[2];
+	struct all a;
+
+	(void)state;
+	assert_ok(onehop_open_all(2, NULL, &o, comms));
+	assert_ok(onehop_barrier(comms[0], NULL));
+	expect_error(onehop_wait(comms[0], NULL), -ETIMEDOUT, "rank 1 did not take part");
+	expect_error(onehop_check(comms[1]), -ETIMEDOUT, late);
+	expect_error(onehop_wait(comms[1], NULL), -ETIMEDOUT, late);
+	expect_error(onehop_barrier(comms[1], NULL), -ETIMEDOUT, late);
+	for (int i = 0; i < 2; i++)
+		onehop_close(comms[i]);
+	open_all(&a, &o);
+	assert_ok(onehop_send(a.comms[0], a.in[0], 1, ONEHOP_INT8, 2, NULL));
+	assert_ok(onehop_recv(a.comms[0], a.out[0], 1, ONEHOP_INT8, 2, NULL));
+	expect_error(onehop_wait(a.comms[0], NULL), -ETIMEDOUT, "rank 2 did not take part");
+	expect_error(onehop_check(a.comms[3]), -ETIMEDOUT,
+		     "rank 3: rank 0 gave up its operation 1, because rank 2 did not take part");
 	close_all(&a);
 }
 
@@ -734,6 +764,7 @@ static void a_peer_that_does_not_come(void **state)
 
 	(void)state;
 	open_all(&a, &o);
+	expect_error(onehop_barrier(a.comms[0], a.out[0]), -EINVAL, "rank 0: barrier: ");
 	assert_ok(onehop_recv(a.comms[1], a.out[1], 1, ONEHOP_INT32, 3, NULL));
 	expect_error(
 		onehop_wait(a.comms[1], NULL), -ETIMEDOUT,
@@ -741,12 +772,11 @@ static void a_peer_that_does_not_come(void **state)
 	expect_error(onehop_recv(a.comms[1], a.out[1], 1, ONEHOP_INT32, 3, NULL), -ETIMEDOUT,
 		     "rank 1: rank 3");
 
-	/* Calls after that say what happened then, and only that; those of other things name themselves. */
+	/* Calls after that say what happened then, and only that. */
 	assert_int_equal(onehop_barrier(a.comms[1], NULL), -ETIMEDOUT);
 	assert_string_equal(
 		onehop_error(),
 		"rank 1: rank 3 did not take part in operation 0 (send and recv) within 0.3 s");
-	expect_error(onehop_barrier(a.comms[0], a.out[0]), -EINVAL, "rank 0: barrier: ");
 	close_all(&a);
 }
 
@@ -761,6 +791,7 @@ int main(void)
 		cmocka_unit_test(a_table_decides),
 		cmocka_unit_test(a_table_that_cannot_be_used),
 		cmocka_unit_test(a_barrier_is_called_so),
+		cmocka_unit_test(a_rank_that_is_late),
 		cmocka_unit_test(aborting_ends_what_waits),
 		cmocka_unit_test(ranks_over_an_exchange),
 		cmocka_unit_test(ranks_that_differ),

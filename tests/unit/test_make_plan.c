@@ -904,6 +904,47 @@ static void grubby_loses_nothing(void **state)
 	}
 }
 
+/* Since 2020 grubby edits these two files like the entries. */
+static void grubby_loses_nothing_in_files(void **state)
+{
+	static const struct {
+		const char *path, *text, *why;
+	} rows[] = {
+		{"etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet iommu=soft\"\n",
+		 "grubby would replace iommu=soft of /etc/default/grub, and undo could not"},
+		{"etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet iommu=pt\"\n",
+		 "/etc/default/grub has iommu=pt and the boot entries do not: undo would remove it"},
+		{"etc/kernel/cmdline", "root=a iommu=pt\n",
+		 "/etc/kernel/cmdline has iommu=pt and the boot entries do not"},
+		{"etc/default/grub",
+		 "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"crashkernel=auto\"\n",
+		 "would replace each line of /etc/default/grub that begins with GRUB_CMDLINE_LINUX"},
+		/* Without the one, grubby leaves the file alone. */
+		{"etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n", NULL},
+		{"etc/default/grub",
+		 "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n", NULL},
+		{"etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet intel_iommu=on\"\n", NULL},
+		{"etc/kernel/cmdline", "root=a ro\n", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct world w;
+		const char *how;
+
+		fedora(&w);
+		put(&w, rows[i].path, rows[i].text);
+		add_word(&w, "iommu=pt");
+		make(&w);
+		how = manual(w.plan, "kernel parameter");
+		assert_int_equal(w.plan->step_n, rows[i].why ? 0 : 1);
+		assert_int_equal(how != NULL, rows[i].why != NULL);
+		if (how)
+			assert_has(how, rows[i].why);
+		world_free(&w);
+	}
+}
+
 /* The script of 2018 would make intel_iommu=pt of intel_iommu=on. */
 static void grubby_of_2018_is_updated_first(void **state)
 {
@@ -1779,7 +1820,7 @@ static void acs_config_of_grubby(void **state)
 	(void)state;
 	fedora(&w);
 	w.m->kernel.release = fact_str("6.12.3", "test");
-	put(&w, "etc/default/grub", "GRUB_CMDLINE_LINUX=pci=config_acs=1xx@pci:0:0\n");
+	put(&w, CLOUD, "GRUB_CMDLINE_LINUX=pci=config_acs=1xx@pci:0:0\n");
 	add_acs(&w, "0000:22:00.0");
 	make(&w);
 	assert_true(wants(w.plan, "kernel-parameter", "pci=disable_acs_redir=0000:22:00.0"));
@@ -2991,6 +3032,7 @@ int main(void)
 		cmocka_unit_test(with_grubby),
 		cmocka_unit_test(no_trial_with_grubby),
 		cmocka_unit_test(grubby_loses_nothing),
+		cmocka_unit_test(grubby_loses_nothing_in_files),
 		cmocka_unit_test(grubby_of_2018_is_updated_first),
 		cmocka_unit_test(grubby_without_entries),
 		cmocka_unit_test(grubby_and_two_of_a_key),

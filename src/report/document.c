@@ -173,6 +173,15 @@ void document_row(struct document *d)
 		ARENA_PUSH(d->arena, b->cells, b->cell_n)->text = "";
 }
 
+void document_titles(struct document *d, const char *const *titles)
+{
+	const struct block *b = open_table(d);
+
+	document_row(d);
+	for (size_t i = 0; b && i < b->columns; i++)
+		document_cell(d, STYLE_DIM, "%s", titles[i]);
+}
+
 void document_cell(struct document *d, enum style style, const char *fmt, ...)
 {
 	struct block *b = open_table(d);

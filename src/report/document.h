@@ -61,6 +61,8 @@ void document_matrix(struct document *d, size_t columns, unsigned gap);
 void document_row(struct document *d);
 void document_cell(struct document *d, enum style style, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A row of titles, as many as the table has columns. */
+void document_titles(struct document *d, const char *const *titles);
 
 /* ---- pages: HTML and Markdown ---- */
 

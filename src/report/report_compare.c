@@ -101,13 +101,6 @@ static void add_title(struct document *out, const struct compared *k, const char
 
 /* ---- the table ---- */
 
-static void add_header(struct document *out, const char *const *names)
-{
-	document_row(out);
-	for (; *names; names++)
-		document_cell(out, STYLE_DIM, "%s", *names);
-}
-
 static bool is_yes_or_no(const struct compared *k)
 {
 	return k->metric->shape == SHAPE_YES_NO;
@@ -279,13 +272,12 @@ static void add_charts(struct document *out, const struct comparison *c)
 
 static void add_summary(struct document *out, const struct comparison *c)
 {
-	static const char *const header[] = {"",  "before",       "after",
-					     "",  "after/before", "beyond noise",
-					     NULL};
+	static const char *const header[] = {"", "before",       "after",
+					     "", "after/before", "beyond noise"};
 
 	document_blank(out);
 	document_table(out, 0, 6, 2);
-	add_header(out, header);
+	document_titles(out, header);
 	for (size_t i = 0; i < c->kind_n; i++) {
 		const struct compared *k = &c->kinds[i];
 
@@ -344,12 +336,12 @@ static void add_lone(struct document *out, const struct comparison *c, const str
 
 static void start_cells(struct document *out, const char *heading)
 {
-	static const char *const header[] = {"", "", "before", "after", "", "after/before", NULL};
+	static const char *const header[] = {"", "", "before", "after", "", "after/before"};
 
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "%s", heading);
 	document_table(out, 0, 6, 2);
-	add_header(out, header);
+	document_titles(out, header);
 }
 
 static bool is_pair(const struct figure *row, const int *pair)

@@ -234,9 +234,7 @@ static void add_nics(struct document *out, const struct diagnosis *d, const stru
 	document_blank(out);
 	document_heading(out, "The NIC of each GPU");
 	document_table(out, 0, sizeof(heads) / sizeof(heads[0]), 2);
-	document_row(out);
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		document_cell(out, STYLE_DIM, "%s", heads[i]);
+	document_titles(out, heads);
 	for (size_t i = 0; i < n; i++)
 		add_nic_row(out, &a->nics[i]);
 	document_blank(out);

@@ -234,9 +234,7 @@ static void add_list(struct document *out, const struct figures *f, const struct
 				     intervals ? "95 % interval" : "least to greatest", "fault"};
 
 	document_table(out, 0, sizeof(heads) / sizeof(heads[0]), 2);
-	document_row(out);
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		document_cell(out, STYLE_DIM, "%s", heads[i]);
+	document_titles(out, heads);
 	for (size_t i = 0; i < f->row_n; i++)
 		if (f->rows[i].metric == m)
 			add_list_row(out, &f->rows[i], intervals);

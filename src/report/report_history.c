@@ -128,9 +128,7 @@ void report_history(struct document *out, const struct history_report *r)
 		return;
 	}
 	document_table(out, 0, 5, 2);
-	document_row(out);
-	for (size_t i = 0; i < 5; i++)
-		document_cell(out, STYLE_DIM, "%s", header[i]);
+	document_titles(out, header);
 	for (size_t i = 0; i < r->n; i++)
 		add_row(out, r, &r->entries[i]);
 	add_damages(out, r);

@@ -103,9 +103,7 @@ static void add_devices(struct document *out, const struct nccl_log *l, size_t f
 	static const char *const header[] = {"", "PCI address", "rank", "CUDA", "process"};
 
 	document_table(out, 0, 5, 2);
-	document_row(out);
-	for (size_t i = 0; i < sizeof(header) / sizeof(*header); i++)
-		document_cell(out, STYLE_DIM, "%s", header[i]);
+	document_titles(out, header);
 	for (size_t i = first; i < last; i++) {
 		const struct nccl_device *d = &l->devices[i];
 

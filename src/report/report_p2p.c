@@ -369,12 +369,11 @@ static const char *data_word(enum p2p_data d)
 
 static void add_cells(struct document *out, const struct block *b)
 {
+	static const char *const heads[] = {"",     "median",  "low",   "high", "least",
+					    "most", "samples", "ended", "data"};
+
 	document_table(out, 2, 9, 2);
-	document_row(out);
-	for (size_t i = 0; i < 9; i++)
-		document_cell(out, STYLE_DIM, "%s",
-			      (const char *const[]){"", "median", "low", "high", "least", "most",
-						    "samples", "ended", "data"}[i]);
+	document_titles(out, heads);
 	FOR_EACH_CELL(c, b)
 	{
 		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,

@@ -529,12 +529,11 @@ static void add_values(struct document *out, const struct rdma_hosts *h, const s
 
 static void add_cells(struct document *out, const struct rdma_hosts *h)
 {
+	static const char *const heads[] = {"", "median", "low", "high", "samples"};
+
 	document_blank(out);
 	document_table(out, 2, 5, 2);
-	document_row(out);
-	for (size_t i = 0; i < 5; i++)
-		document_cell(out, STYLE_DIM, "%s",
-			      (const char *[]){"", "median", "low", "high", "samples"}[i]);
+	document_titles(out, heads);
 	for (size_t i = 0; i < pair_n(h); i++)
 		for (size_t k = 0; k < h->kind_n; k++)
 			for (int m = 0; m < RDMA_MEASURE_N; m++)

@@ -55,24 +55,17 @@ static void add_numa_cell(struct document *out, const struct pci_function *f)
 		add_fact_cell(out, f->numa_node);
 }
 
-static void add_header(struct document *out, const char *const *names)
-{
-	document_row(out);
-	for (; *names; names++)
-		document_cell(out, STYLE_DIM, "%s", *names);
-}
-
 static void add_gpus(struct document *out, const struct machine *m)
 {
-	static const char *const header[] = {"",     "PCI address", "smi",  "CUDA", "BAR1",
-					     "VRAM", "NUMA",        "link", NULL};
+	static const char *const header[] = {"",     "PCI address", "smi",  "CUDA",
+					     "BAR1", "VRAM",        "NUMA", "link"};
 	char text[64];
 
 	if (!m->gpu_n)
 		return;
 	document_blank(out);
 	document_table(out, 0, 8, 2);
-	add_header(out, header);
+	document_titles(out, header);
 	for (size_t i = 0; i < m->gpu_n; i++) {
 		const struct gpu *g = &m->gpus[i];
 
@@ -111,14 +104,13 @@ static void add_port_cell(struct document *out, const struct rdma_device *r)
 
 static void add_nics(struct document *out, const struct topology *t)
 {
-	static const char *const header[] = {"",     "PCI address", "device", "NUMA",
-					     "link", "port",        NULL};
+	static const char *const header[] = {"", "PCI address", "device", "NUMA", "link", "port"};
 
 	if (t->gpu_n == t->endpoint_n)
 		return;
 	document_blank(out);
 	document_table(out, 0, 6, 2);
-	add_header(out, header);
+	document_titles(out, header);
 	for (size_t i = t->gpu_n; i < t->endpoint_n; i++) {
 		const struct endpoint *e = &t->endpoints[i];
 		const struct rdma_device *r = &t->machine->rdma[e->index];

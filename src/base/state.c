@@ -78,15 +78,6 @@ int state_not_regular(const char *path)
 		       path);
 }
 
-int state_check_regular(int fd, const char *path)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return state_refuse(errno, "read", path);
-	return S_ISREG(st.st_mode) ? 0 : state_not_regular(path);
-}
-
 static int check_owner(int fd, const char *path)
 {
 	struct stat st;
@@ -104,16 +95,25 @@ static int check_owner(int fd, const char *path)
 	return 0;
 }
 
+int state_open_regular(const char *path, int flags)
+{
+	AUTO_CLOSE int fd =
+		open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	const char *verb = (flags & O_ACCMODE) == O_RDONLY ? "read" : "write";
+	struct stat st;
+
+	if (fd < 0) /* ELOOP: a link; ENXIO: a socket, or a pipe without a reader */
+		return errno == ELOOP || errno == ENXIO ? state_not_regular(path)
+							: state_refuse(errno, verb, path);
+	if (fstat(fd, &st) < 0)
+		return state_refuse(errno, "read", path);
+	return S_ISREG(st.st_mode) ? TAKE_FD(fd) : state_not_regular(path);
+}
+
 int state_open(const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	int r;
+	AUTO_CLOSE int fd = state_open_regular(path, O_RDONLY);
+	int r = fd < 0 ? fd : check_owner(fd, path);
 
-	if (fd < 0) /* ELOOP: a link; ENXIO: a socket */
-		return errno == ELOOP || errno == ENXIO ? state_not_regular(path)
-							: state_refuse(errno, "read", path);
-	r = state_check_regular(fd, path);
-	if (r == 0)
-		r = check_owner(fd, path);
 	return r < 0 ? r : TAKE_FD(fd);
 }

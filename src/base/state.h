@@ -23,7 +23,7 @@ int state_refuse(int err, const char *verb, const char *path);
  * errno with a sentence, which begins with the path and a colon if it is about what the file is.
  */
 int state_open(const char *path);
-/* 0, or -EINVAL with a sentence: the open file is a pipe, a folder or a device. */
-int state_check_regular(int fd, const char *path);
+/* The same with these flags of open(2), whoever it belongs to. */
+int state_open_regular(const char *path, int flags);
 /* -EINVAL with that sentence. */
 int state_not_regular(const char *path);

@@ -72,6 +72,14 @@ bool text_starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool text_starts_with_any(const char *s, const char *const *prefixes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (text_starts_with(s, prefixes[i]))
+			return true;
+	return false;
+}
+
 const char *text_plural(size_t n, const char *one, const char *many)
 {
 	return n == 1 ? one : many;

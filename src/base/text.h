@@ -17,6 +17,7 @@ int text_to_i64(const char *s, int64_t *ret);
 int text_to_count(const char *s, uint64_t *ret);
 
 bool text_starts_with(const char *s, const char *prefix);
+bool text_starts_with_any(const char *s, const char *const *prefixes, size_t n);
 /* "%zu %s", n, text_plural(n, "pair", "pairs"): "1 pair", "2 pairs". */
 const char *text_plural(size_t n, const char *one, const char *many);
 #define TEXT_ALL_SIZE 32

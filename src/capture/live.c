@@ -566,23 +566,29 @@ static int read_modules_dep(int root_fd, const char *path, char **ret, size_t *r
 	return give(&out, ret, ret_size);
 }
 
+/* Those with this mark. */
+static void keep_lines(const char *text, const char *mark, struct strbuf *out)
+{
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, text)) {
+		if (!memmem(line, n, mark, strlen(mark)))
+			continue;
+		strbuf_add(out, line, n);
+		strbuf_putc(out, '\n');
+	}
+}
+
 /* Only what HMM has placed: the rest of a host's memory map does not get into a recording. */
 static int read_iomem(int root_fd, const char *path, char **ret, size_t *ret_size)
 {
-	static const char mark[] = "nvidia-uvm-hmm";
 	AUTO_STRBUF struct strbuf all = {0}, out = {0};
-	const char *line = NULL;
-	size_t n;
 	int r = slurp(root_fd, path, &all);
 
 	if (r < 0)
 		return r;
-	while (text_next_line(&line, &n, strbuf_str(&all))) {
-		if (!memmem(line, n, mark, strlen(mark)))
-			continue;
-		strbuf_add(&out, line, n);
-		strbuf_putc(&out, '\n');
-	}
+	keep_lines(strbuf_str(&all), "nvidia-uvm-hmm", &out);
 	return give(&out, ret, ret_size);
 }
 
@@ -593,14 +599,11 @@ static int read_iomem(int root_fd, const char *path, char **ret, size_t *ret_siz
 static int read_fabric_log(int root_fd, const char *path, char **ret, size_t *ret_size)
 {
 	enum { NEWEST = 1 << 20 };
-	static const char mark[] = "Fabric Manager version is";
 	AUTO_CLOSE int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	AUTO_STRBUF struct strbuf out = {0};
 	AUTO_FREE char *text = NULL;
-	const char *line = NULL;
 	struct stat st;
 	ssize_t size;
-	size_t n;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
@@ -611,12 +614,7 @@ static int read_fabric_log(int root_fd, const char *path, char **ret, size_t *re
 	if (size < 0)
 		return -errno;
 	text[size] = '\0';
-	while (text_next_line(&line, &n, text)) {
-		if (!memmem(line, n, mark, strlen(mark)))
-			continue;
-		strbuf_add(&out, line, n);
-		strbuf_putc(&out, '\n');
-	}
+	keep_lines(text, "Fabric Manager version is", &out);
 	return give(&out, ret, ret_size);
 }
 

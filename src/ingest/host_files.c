@@ -181,10 +181,7 @@ static bool is_information(const struct text_line *l)
 		"Device Minor:", "GPU Firmware:", "GPU Excluded:",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (text_starts_with(line_text(l), keys[i]))
-			return true;
-	return false;
+	return text_starts_with_any(line_text(l), keys, ARRAY_LEN(keys));
 }
 
 size_t gpu_information_match(struct part *p, const struct text_line *lines, size_t n)

@@ -68,18 +68,17 @@ static const struct key *key_of(const struct text_line *l, const char **ret)
 /* Headings of newer releases: "Virtualization features:", and lines below them that are not read. */
 static bool is_other(const struct text_line *l)
 {
-	static const char *const starts[] = {"Virtualization features:", "Caches (sum of all):",
-					     "NUMA:", "NUMA node", "Vulnerabilit"};
-	static const char *const caches[] = {"L1d:", "L1i:", "L2:", "L3:"};
-	const char *s = line_text(l);
+	static const char *const starts[] = {"Virtualization features:",
+					     "Caches (sum of all):",
+					     "NUMA:",
+					     "NUMA node",
+					     "Vulnerabilit",
+					     "L1d:",
+					     "L1i:",
+					     "L2:",
+					     "L3:"};
 
-	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-		if (text_starts_with(s, starts[i]))
-			return true;
-	for (size_t i = 0; i < ARRAY_LEN(caches); i++)
-		if (text_starts_with(s, caches[i]))
-			return true;
-	return false;
+	return text_starts_with_any(line_text(l), starts, ARRAY_LEN(starts));
 }
 
 /* Two lines, of which one is lscpu's alone; below its command one line is enough. */

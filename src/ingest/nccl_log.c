@@ -262,7 +262,7 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 	return read_lines(l, lines, n, ret);
 }
 
-static bool recognise_lines(const struct text_line *lines, size_t n)
+bool nccl_log_recognise_lines(const struct text_line *lines, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (nccl_log_recognise(lines[i].text, strlen(lines[i].text)))
@@ -276,7 +276,7 @@ int nccl_log_parse_lines(const struct text_line *lines, size_t n, const char *na
 	struct text_line *copy;
 	struct nccl_log *l;
 
-	if (!recognise_lines(lines, n))
+	if (!nccl_log_recognise_lines(lines, n))
 		return err_set(EINVAL, "%s: has no line of NCCL and no error of a run", name);
 	l = new_log(name);
 	copy = arena_alloc(l->arena, n, sizeof(*copy));
@@ -303,7 +303,7 @@ void nccl_log_mark_lost(struct nccl_log *l)
 
 bool nccl_log_is_in(const struct log_text *t)
 {
-	return t->reduced ? recognise_lines(t->lines, t->n)
+	return t->reduced ? nccl_log_recognise_lines(t->lines, t->n)
 			  : nccl_log_recognise(strbuf_str(&t->text), t->text.len);
 }
 

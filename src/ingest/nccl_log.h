@@ -128,6 +128,7 @@ struct nccl_log {
 };
 
 bool nccl_log_recognise(const char *text, size_t size);
+bool nccl_log_recognise_lines(const struct text_line *lines, size_t n);
 /*
  * The text has a NUL after its size bytes. -EINVAL with a sentence if no line is NCCL's or shows
  * how NCCL failed. `name` is for messages. nccl_log_free.

@@ -51,10 +51,7 @@ static bool is_top_label(const char *s)
 	static const char *const labels[] = {"Timestamp ", "Driver Version ", "CUDA Version ",
 					     "Attached GPUs "};
 
-	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
-		if (text_starts_with(s, labels[i]))
-			return true;
-	return false;
+	return text_starts_with_any(s, labels, ARRAY_LEN(labels));
 }
 
 /* The output of `nvidia-smi -q | grep -A3 BAR1` has only a heading and the lines below it. */

@@ -147,14 +147,6 @@ static struct text_line *log_lines(const struct page *page, struct arena *a, siz
 	return lines;
 }
 
-static bool is_log_of_nccl(const struct text_line *lines, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (nccl_log_recognise(lines[i].text, strlen(lines[i].text)))
-			return true;
-	return false;
-}
-
 /* A log that shows how its run ended need not go on where its text ends. */
 static void mark_cut(struct page *page)
 {
@@ -174,7 +166,8 @@ static void read_log(struct pasted *t, struct page *page)
 	const struct text_line *lines = log_lines(page, scratch, &n);
 
 	/* NCCL's version alone is not a log. */
-	if (is_log_of_nccl(lines, n) && nccl_log_parse_lines(lines, n, page->name, &page->log) < 0)
+	if (nccl_log_recognise_lines(lines, n) &&
+	    nccl_log_parse_lines(lines, n, page->name, &page->log) < 0)
 		page->log_trouble = arena_strdup(t->arena, err_msg());
 	else if (page->log && text_reduce_lost(page->reducer))
 		nccl_log_mark_lost(page->log);

@@ -35,10 +35,8 @@ static bool is_test_line(const char *s)
 		"P2P Connectivity Matrix",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (text_starts_with(s, words[i]))
-			return true;
-	return p2p_test_recognise(s, strlen(s)) || is_matrix_line(s);
+	return text_starts_with_any(s, words, ARRAY_LEN(words)) ||
+	       p2p_test_recognise(s, strlen(s)) || is_matrix_line(s);
 }
 
 size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n)

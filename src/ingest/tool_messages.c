@@ -90,10 +90,7 @@ static bool is_kmod(const struct text_line *l)
 		"modprobe: FATAL: ", "insmod: could not insert",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-		if (text_starts_with(line_text(l), starts[i]))
-			return true;
-	return false;
+	return text_starts_with_any(line_text(l), starts, ARRAY_LEN(starts));
 }
 
 size_t kmod_match(struct part *p, const struct text_line *lines, size_t n)
@@ -300,10 +297,7 @@ static bool is_simple_p2p(const struct text_line *l)
 					     "Support for UVA ",
 					     "Both GPUs can support"};
 
-	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-		if (text_starts_with(line_text(l), starts[i]))
-			return true;
-	return false;
+	return text_starts_with_any(line_text(l), starts, ARRAY_LEN(starts));
 }
 
 /* The answers of CUDA in between are read like those of p2pBandwidthLatencyTest (p2p_test.c), as a part of their own. */

@@ -42,20 +42,6 @@ int test_state_path(const struct test_identity *i, bool make, const char *end, c
 	return r;
 }
 
-/* A descriptor for writing; never waits, and never follows a link. */
-static int open_regular(const char *path, int flags)
-{
-	int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600), r;
-
-	if (fd < 0) /* ELOOP: a link; ENXIO: a pipe without a reader */
-		return errno == ELOOP || errno == ENXIO ? state_not_regular(path)
-							: state_refuse(errno, "write", path);
-	r = state_check_regular(fd, path);
-	if (r < 0)
-		close(fd);
-	return r < 0 ? r : fd;
-}
-
 /* A worker that a killed run was just starting holds the lock until it is another program. */
 static int lock_soon(int fd)
 {
@@ -77,7 +63,7 @@ int test_journal_lock(const struct test_identity *i, int *ret_fd)
 
 	if (r < 0)
 		return r;
-	r = fd = open_regular(path, O_RDWR | O_CREAT);
+	r = fd = state_open_regular(path, O_RDWR | O_CREAT);
 	if (r < 0)
 		return r;
 	r = lock_soon(fd);
@@ -273,7 +259,7 @@ int test_journal_start(const struct test_identity *i, const struct test_past *pa
 	keeps = !past->complete && access(j.path, F_OK) == 0;
 	fresh = xprintf("%s.new", j.path);
 	unlink(fresh);
-	r = j.fd = open_regular(fresh, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
+	r = j.fd = state_open_regular(fresh, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
 	if (r >= 0)
 		r = write_head(&j, past);
 	if (r == 0 && keeps)
@@ -309,7 +295,7 @@ int test_journal_resume(const struct test_identity *i, struct test_journal *ret)
 	int r = test_state_path(i, false, ".jsonl", &j.path);
 
 	if (r == 0)
-		r = j.fd = open_regular(j.path, O_RDWR | O_APPEND);
+		r = j.fd = state_open_regular(j.path, O_RDWR | O_APPEND);
 	if (r >= 0)
 		r = end_torn_line(&j);
 	if (r == 0)

@@ -106,6 +106,16 @@ size_t interval_rank(size_t n)
 	return n <= EXACT_N ? rank_exact(n) : rank_normal(n);
 }
 
+double summary_low(const struct summary *v)
+{
+	return isnan(v->low) ? v->min : v->low;
+}
+
+double summary_high(const struct summary *v)
+{
+	return isnan(v->high) ? v->max : v->high;
+}
+
 void samples_summary(struct samples *s, struct summary *ret)
 {
 	size_t k = interval_rank(s->n);

@@ -30,6 +30,10 @@ struct summary {
 	double min, max, p05, p95;
 };
 
+/* The interval of the median; of few samples the least and the greatest. */
+double summary_low(const struct summary *v);
+double summary_high(const struct summary *v);
+
 /* Of fewer samples not even the least and the greatest enclose the median in 95 % of all cases. */
 #define SAMPLES_INTERVAL_MIN 6
 

@@ -29,14 +29,19 @@ const char *rdma_verified_metric(enum rdma_measure m)
 	return names[m].verified;
 }
 
+double rdma_expected_of(double write_gbps, double read_gbps, enum rdma_measure m)
+{
+	bool both = write_gbps > 0 && read_gbps > 0;
+
+	return m == RDMA_WRITE          ? write_gbps
+	       : m == RDMA_READ         ? read_gbps
+	       : m == RDMA_BOTH && both ? write_gbps + read_gbps
+					: 0;
+}
+
 double rdma_expected(const struct rdma_pair *p, enum rdma_measure m)
 {
-	bool both = p->write_gbps > 0 && p->read_gbps > 0;
-
-	return m == RDMA_WRITE          ? p->write_gbps
-	       : m == RDMA_READ         ? p->read_gbps
-	       : m == RDMA_BOTH && both ? p->write_gbps + p->read_gbps
-					: 0;
+	return rdma_expected_of(p->write_gbps, p->read_gbps, m);
 }
 
 /* ---- counting ---- */
@@ -135,8 +140,8 @@ static void add_value(struct figures *f, const struct nic_port *port, const stru
 	row->bytes = rdma_bytes(r->size, m);
 	row->queues = rdma_is_latency(m) ? 0 : r->queues;
 	row->depth = rdma_is_latency(m) ? 0 : r->depth;
-	row->low = isnan(v->low) ? v->min : v->low;
-	row->high = isnan(v->high) ? v->max : v->high;
+	row->low = summary_low(v);
+	row->high = summary_high(v);
 	row->samples = (unsigned)v->n;
 	row->expected = rdma_expected(p, m);
 }

@@ -46,6 +46,8 @@ struct figures;
 struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 /* What is expected of a measurement, GB/s; 0: unknown. */
 double rdma_expected(const struct rdma_pair *p, enum rdma_measure m);
+/* The same of a way with these rates, 0: unknown. */
+double rdma_expected_of(double write_gbps, double read_gbps, enum rdma_measure m);
 /* Whether no run of the pair has larger messages: small ones are never at the rate of the link. */
 bool rdma_is_largest(const struct rdma_pair *p, const struct rdma_run *r);
 /* The name of a measurement as a metric. */

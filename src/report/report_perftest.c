@@ -36,9 +36,8 @@ static void add_rate(struct document *out, const struct rdma_perftest *p)
 	document_paragraph(out, STYLE_STRONG, 0,
 			   "%s %.3f GB/s (%.3f to %.3f): messages of %s, %u in flight, "
 			   "1 queue pair, host memory on both sides.",
-			   p->measure == RDMA_READ ? "Reads" : "Writes", v->median,
-			   isnan(v->low) ? v->min : v->low, isnan(v->high) ? v->max : v->high,
-			   bytes_text(p->job.load.bytes, size), p->job.load.depth);
+			   p->measure == RDMA_READ ? "Reads" : "Writes", v->median, summary_low(v),
+			   summary_high(v), bytes_text(p->job.load.bytes, size), p->job.load.depth);
 	if (expected > 0)
 		document_paragraph(out, STYLE_PLAIN, 0,
 				   "%s of this host's end: %.3g GB/s; the limit is %s.",

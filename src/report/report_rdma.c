@@ -45,14 +45,6 @@ static const char *gpu_name(const struct rdma_session *s, int gpu)
 	return gpu < 0 ? "host" : s->devices.chosen.names[gpu];
 }
 
-static const struct rdma_pair *pair_at(const struct rdma_session *s, size_t port, int gpu)
-{
-	for (size_t i = 0; i < s->pair_n; i++)
-		if (s->pairs[i].port == port && s->pairs[i].gpu == gpu)
-			return &s->pairs[i];
-	return NULL;
-}
-
 static const struct rdma_run *run_at(const struct block *b, const struct rdma_pair *p)
 {
 	enum region_way way = p && p->gpu < 0 ? region_of_host(b->way) : b->way;
@@ -125,7 +117,7 @@ static void add_block(struct document *out, const struct block *b, int first, in
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s", name);
 		for (int gpu = first; gpu < last; gpu++)
-			add_value(out, b, pair_at(s, port, gpu));
+			add_value(out, b, rdma_session_pair(s, port, gpu));
 	}
 }
 
@@ -579,9 +571,7 @@ static void add_cells(struct document *out, const struct rdma_session *s)
 
 	document_blank(out);
 	document_table(out, 2, 8, 2);
-	document_row(out);
-	for (size_t i = 0; i < 8; i++)
-		document_cell(out, STYLE_DIM, "%s", heads[i]);
+	document_titles(out, heads);
 	for (size_t i = 0; i < s->pair_n; i++)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++)
 			add_run(out, s, &s->pairs[i], &s->pairs[i].runs[k]);

@@ -145,9 +145,7 @@ static double spread_of(const struct figure *r)
 static bool is_neighbour(const struct figure *a, const struct figure *b)
 {
 	return a->initiator == b->initiator && a->target == b->target && a->bytes <= b->bytes * 2 &&
-	       b->bytes <= a->bytes * 2 && strcmp(a->nic, b->nic) == 0 &&
-	       strcmp(a->peer, b->peer) == 0 && strcmp(a->memory, b->memory) == 0 &&
-	       a->queues == b->queues && a->depth == b->depth && strcmp(a->what, b->what) == 0;
+	       b->bytes <= a->bytes * 2 && figure_same_way(a, b) && strcmp(a->what, b->what) == 0;
 }
 
 /*

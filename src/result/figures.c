@@ -115,7 +115,7 @@ bool figure_measured(const struct figure *row)
 
 /* ---- looking up ---- */
 
-static bool same_way(const struct figure *a, const struct figure *b)
+bool figure_same_way(const struct figure *a, const struct figure *b)
 {
 	return strcmp(a->nic, b->nic) == 0 && strcmp(a->peer, b->peer) == 0 &&
 	       strcmp(a->memory, b->memory) == 0 && a->queues == b->queues && a->depth == b->depth;
@@ -124,7 +124,7 @@ static bool same_way(const struct figure *a, const struct figure *b)
 static bool same_measurement(const struct figure *a, const struct figure *b)
 {
 	return a->initiator == b->initiator && a->target == b->target && a->bytes == b->bytes &&
-	       same_way(a, b) && strcmp(a->what, b->what) == 0;
+	       figure_same_way(a, b) && strcmp(a->what, b->what) == 0;
 }
 
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
@@ -310,7 +310,7 @@ static bool same_direction(const struct figure *a, const struct figure *b)
 static bool replaces(const struct figure *row, const struct figure *old)
 {
 	return row->initiator == old->initiator && row->target == old->target &&
-	       same_way(row, old) && same_direction(row, old) &&
+	       figure_same_way(row, old) && same_direction(row, old) &&
 	       (is_yes_or_no(row) || is_yes_or_no(old) || row->metric == old->metric);
 }
 

@@ -146,6 +146,8 @@ struct changed figures_changed(const struct figures *then, const struct figures 
 int figures_gpu_at(const struct figures *f, const char *pci);
 /* By what is measured, and between which ends; 0: the same measurement. */
 int figure_order(const struct figure *x, const struct figure *y);
+/* Between the same NICs and hosts, in the same memory, with as many queues and messages. */
+bool figure_same_way(const struct figure *a, const struct figure *b);
 /* NULL: no such measurement. */
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
 				  int target, uint64_t bytes);

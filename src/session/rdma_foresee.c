@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct rdma_pair *rdma_session_pair(const struct rdma_session *s, size_t port, int gpu)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		if (s->pairs[i].port == port && s->pairs[i].gpu == gpu)
+			return &s->pairs[i];
+	return NULL;
+}
+
 const struct rdma_device *rdma_session_nic(const struct rdma_session *s, size_t port)
 {
 	const struct machine *m = s->devices.machine;

@@ -12,15 +12,6 @@
 
 /* ---- to the other ---- */
 
-/* Of the port's own path to the host's memory. */
-static const struct rdma_pair *host_pair_of(const struct rdma_session *s, size_t port)
-{
-	for (size_t i = 0; i < s->pair_n; i++)
-		if (s->pairs[i].port == port && s->pairs[i].gpu < 0)
-			return &s->pairs[i];
-	return NULL;
-}
-
 static void put_links(const struct rdma_session *s, size_t port, struct peer_message *m)
 {
 	const struct link_list *links =
@@ -34,7 +25,7 @@ static void put_links(const struct rdma_session *s, size_t port, struct peer_mes
 static void send_port(struct rdma_hosts *h, size_t i)
 {
 	const struct nic_port *p = &h->s->listing->ports[i];
-	const struct rdma_pair *expected = host_pair_of(h->s, i);
+	const struct rdma_pair *expected = rdma_session_pair(h->s, i, -1);
 	struct peer_message m = {.word = PEER_PORT};
 
 	m.v[PEER_K_NUMBER] = p->number;

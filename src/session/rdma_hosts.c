@@ -250,12 +250,7 @@ bool rdma_hosts_are_rails(const struct rdma_hosts *h)
 
 double rdma_hosts_expected(const struct host_pair *p, enum rdma_measure m)
 {
-	bool both = p->write_gbps > 0 && p->read_gbps > 0;
-
-	return m == RDMA_WRITE          ? p->write_gbps
-	       : m == RDMA_READ         ? p->read_gbps
-	       : m == RDMA_BOTH && both ? p->write_gbps + p->read_gbps
-					: 0;
+	return rdma_expected_of(p->write_gbps, p->read_gbps, m);
 }
 
 /* ---- figures ---- */
@@ -308,8 +303,8 @@ static void add_cell(const struct rdma_hosts *h, const struct host_pair *p, size
 	row->bytes = rdma_bytes(h->kinds[kind].size, m);
 	row->queues = rdma_is_latency(m) ? 0 : h->queues;
 	row->depth = rdma_is_latency(m) ? 0 : h->depth;
-	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
-	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
+	row->low = summary_low(&c->value);
+	row->high = summary_high(&c->value);
 	row->samples = (unsigned)c->value.n;
 	row->expected = rdma_hosts_expected(p, m);
 }

@@ -527,8 +527,8 @@ static void keep(struct rdma_perftest *p)
 	row->memory = region_way_word(REGION_HOST);
 	row->bytes = rdma_is_latency(p->measure) ? p->job.load.latency_bytes : p->job.load.bytes;
 	row->depth = rdma_is_latency(p->measure) ? 0 : rdma_other_depth(p->job.load.depth);
-	row->low = isnan(v->low) ? v->min : v->low;
-	row->high = isnan(v->high) ? v->max : v->high;
+	row->low = summary_low(v);
+	row->high = summary_high(v);
 	row->samples = (unsigned)v->n;
 	row->expected = rdma_perftest_expected(p);
 }

@@ -57,5 +57,7 @@ void rdma_session_done(struct rdma_session *s);
 const char **rdma_only_words(size_t *ret_n);
 const char **rdma_memory_words(size_t *ret_n);
 
+/* Of a port and a GPU, -1: the host's memory; NULL: it is not run. */
+const struct rdma_pair *rdma_session_pair(const struct rdma_session *s, size_t port, int gpu);
 /* The machine's NIC of a port; NULL: the machine is unknown, or has none of that name. */
 const struct rdma_device *rdma_session_nic(const struct rdma_session *s, size_t port);

@@ -11,6 +11,10 @@ struct strbuf;
 void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
 		    const struct collective_row *row);
 void nccl_table_cell(struct strbuf *out, const struct collective_cell *c);
+/* Without how many are wrong. */
+void nccl_table_times(struct strbuf *out, const struct collective_cell *c);
+/* "ring 12.3 us, direct 4.5 us": the time of each algorithm; NaN: it has none. */
+void nccl_table_algorithms(struct strbuf *out, const double *us);
 
 /* The most decimals, at most two, that fit the width. */
 void nccl_table_number(double value, int width, char *buf, size_t size);

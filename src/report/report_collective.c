@@ -97,18 +97,23 @@ static void add_against(struct strbuf *out, const struct collective_cell *other,
 		strbuf_printf(out, "  %5.3f - %5.3f", ratio->low, ratio->high);
 }
 
-static void add_times(struct strbuf *out, const struct collective_chosen *c)
+void nccl_table_algorithms(struct strbuf *out, const double *us)
 {
 	const char *between = "";
 
-	strbuf_puts(out, c->measured ? "#   tuned: " : "#   estimated: ");
 	for (int a = 0; a < ALGORITHM_N; a++) {
-		if (isnan(c->us[a]))
+		if (isnan(us[a]))
 			continue;
 		strbuf_printf(out, "%s%s %.1f us", between, algorithm_word((enum algorithm)a),
-			      c->us[a]);
+			      us[a]);
 		between = ", ";
 	}
+}
+
+static void add_times(struct strbuf *out, const struct collective_chosen *c)
+{
+	strbuf_puts(out, c->measured ? "#   tuned: " : "#   estimated: ");
+	nccl_table_algorithms(out, c->us);
 	strbuf_putc(out, '\n');
 }
 

@@ -79,7 +79,7 @@ static void add_head(struct strbuf *out, const struct collective_arm *arm)
 	add_columns(out);
 }
 
-void nccl_table_cell(struct strbuf *out, const struct collective_cell *c)
+void nccl_table_times(struct strbuf *out, const struct collective_cell *c)
 {
 	char time[32], algbw[32], busbw[32];
 
@@ -87,6 +87,11 @@ void nccl_table_cell(struct strbuf *out, const struct collective_cell *c)
 	nccl_table_number(c->algbw_gbps, 6, algbw, sizeof(algbw));
 	nccl_table_number(c->busbw_gbps, 6, busbw, sizeof(busbw));
 	strbuf_printf(out, "  %7s  %6s  %6s", time, algbw, busbw);
+}
+
+void nccl_table_cell(struct strbuf *out, const struct collective_cell *c)
+{
+	nccl_table_times(out, c);
 	if (c->wrong < 0)
 		strbuf_puts(out, "    N/A");
 	else

@@ -58,16 +58,6 @@ static void add_head(struct strbuf *out, const struct simulate_session *s,
 	add_columns(out, p->against);
 }
 
-static void add_cell(struct strbuf *out, const struct collective_cell *c)
-{
-	char time[32], algbw[32], busbw[32];
-
-	nccl_table_number(c->time_us, 7, time, sizeof(time));
-	nccl_table_number(c->algbw_gbps, 6, algbw, sizeof(algbw));
-	nccl_table_number(c->busbw_gbps, 6, busbw, sizeof(busbw));
-	strbuf_printf(out, "  %7s  %6s  %6s", time, algbw, busbw);
-}
-
 static void add_nccl(struct strbuf *out, const struct simulated_row *row)
 {
 	char time[32], busbw[32];
@@ -83,16 +73,8 @@ static void add_nccl(struct strbuf *out, const struct simulated_row *row)
 
 static void add_models(struct strbuf *out, const struct simulated_row *row)
 {
-	const char *between = "";
-
 	strbuf_puts(out, "#   model: ");
-	for (int a = 0; a < ALGORITHM_N; a++) {
-		if (isnan(row->us[a]))
-			continue;
-		strbuf_printf(out, "%s%s %.1f us", between, algorithm_word((enum algorithm)a),
-			      row->us[a]);
-		between = ", ";
-	}
+	nccl_table_algorithms(out, row->us);
 	strbuf_printf(out, "; estimated when choosing: %.1f us\n", row->choice.us);
 }
 
@@ -107,7 +89,7 @@ void report_simulated_table(struct strbuf *out, const struct simulate_session *s
 		const struct collective_row shown = {.bytes = row->bytes, .count = row->count};
 
 		nccl_table_row(out, p, &shown);
-		add_cell(out, &row->own);
+		nccl_table_times(out, &row->own);
 		strbuf_printf(out, "  %9s", algorithm_word(row->choice.algorithm));
 		if (p->against)
 			add_nccl(out, row);

@@ -63,15 +63,6 @@ static int by_library(const void *a, const void *b)
 
 /* ---- NICs ---- */
 
-static size_t count_equal(const struct topology *t, size_t gpu, enum path_class class)
-{
-	size_t n = 0;
-
-	for (size_t nic = t->gpu_n; nic < t->endpoint_n; nic++)
-		n += topology_is_nearest(t, gpu, nic, class, true);
-	return n;
-}
-
 static unsigned active_port(const struct rdma_device *d)
 {
 	for (size_t i = 0; i < d->port_n; i++)
@@ -99,7 +90,7 @@ static void add_nics(struct advice *a, const struct diagnosis *d)
 		n->nic = &t->machine->rdma[t->endpoints[nics[g]].index];
 		n->port = active_port(n->nic);
 		n->class = topology_path(t, g, nics[g])->class;
-		n->equal = count_equal(t, g, n->class);
+		n->equal = topology_count_nearest(t, g, n->class, true);
 		n->preflight = topology_preflight(t, g, nics[g]);
 	}
 }

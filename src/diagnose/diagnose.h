@@ -268,6 +268,8 @@ bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);
 
+/* No finding before it is of the same rule. */
+bool finding_is_first_of_rule(const struct diagnosis *d, size_t i);
 /* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
 bool diagnosis_judged_any(const struct diagnosis *d);
 /*

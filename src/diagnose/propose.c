@@ -148,7 +148,7 @@ static void propose_rule(struct diagnosis *d, const struct propose_options *o,
 		propose_remedies(&run, out);
 }
 
-static bool is_first_of_rule(const struct diagnosis *d, size_t i)
+bool finding_is_first_of_rule(const struct diagnosis *d, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (d->findings[k].rule == d->findings[i].rule)
@@ -166,7 +166,7 @@ void diagnosis_propose(const struct diagnosis *d, const struct propose_options *
 	for (size_t i = 0; i < d->finding_n; i++) {
 		const struct rule *rule = d->findings[i].rule;
 
-		if (is_first_of_rule(d, i) && (!o->rule_n || is_named(o, rule->id)))
+		if (finding_is_first_of_rule(d, i) && (!o->rule_n || is_named(o, rule->id)))
 			propose_rule(&copy, o, rule, out);
 	}
 }

@@ -177,16 +177,6 @@ static size_t rails_of(const struct rule_run *run, size_t gpu)
 
 #define UCX_RAILS 2
 
-static size_t count_nearest(const struct topology *t, size_t gpu)
-{
-	enum path_class class = topology_nearest_class(t, gpu, true);
-	size_t n = 0;
-
-	for (size_t nic = t->gpu_n; nic < t->endpoint_n; nic++)
-		n += topology_is_nearest(t, gpu, nic, class, true);
-	return n;
-}
-
 static enum verdict probe_rails(struct rule_run *run)
 {
 	static const char name[] = "UCX_MAX_RNDV_RAILS";
@@ -198,7 +188,7 @@ static enum verdict probe_rails(struct rule_run *run)
 			rails = rails_of(run, gpu = g);
 	if (rails <= UCX_RAILS || machine_setting(run->m, name))
 		return VERDICT_OK;
-	near = count_nearest(run->t, gpu);
+	near = topology_count_nearest(run->t, gpu, topology_nearest_class(run->t, gpu, true), true);
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "UCX"),
 			"GPU%zu has %zu equally near NICs%s, but UCX spreads a message over %d",
 			gpu, near,

@@ -37,7 +37,7 @@ static size_t compiler_length(const char *s)
  * The first version outside parentheses: 12 in "gcc-12 (Debian 12.2.0-14) 12.2.0", 11 in
  * "gcc (GCC) 11.4.1 20231218 (Red Hat 11.4.1-3)", 17 in "clang version 17.0.6 (https://...)".
  */
-static int compiler_major(const char *s)
+int compiler_major(const char *s)
 {
 	int depth = 0, major, dot;
 

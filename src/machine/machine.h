@@ -588,6 +588,8 @@ enum { MACHINE_MOST_GPUS = 256, MACHINE_MOST_FUNCTIONS = 16384 };
  * a trouble. The source may be closed afterwards.
  */
 struct machine *machine_read(struct source *s, const struct machine_request *request);
+/* Of the text by which a kernel names its compiler; -1: unknown. */
+int compiler_major(const char *s);
 void machine_free(struct machine *m);
 /* For a sentence: the name of its recording, or "this machine". */
 const char *machine_place(const struct machine *m);

@@ -763,15 +763,6 @@ static void add_measured(struct document *out, const struct topology *t)
 		      checked ? "" : "; their data was not checked (run onehop test)");
 }
 
-/* Findings stand together by rule only within one severity: an id may have been named before. */
-static bool is_named(const struct diagnosis *d, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (d->findings[k].rule == d->findings[i].rule)
-			return true;
-	return false;
-}
-
 /* BEGIN onehop fix WORDS RULES END */
 static const struct {
 	const char *begin, *words, *end;
@@ -794,7 +785,8 @@ static void add_fixes(struct document *out, const struct diagnosis *d, const str
 		for (size_t i = 0; answer_texts[a].begin && i < d->finding_n; i++) {
 			const char *id = d->findings[i].rule->id;
 
-			if (!is_named(d, i) && (int)plan_answer(f->plan, f->changes, id) == a &&
+			if (finding_is_first_of_rule(d, i) &&
+			    (int)plan_answer(f->plan, f->changes, id) == a &&
 			    (a == PLAN_ANSWERS_STEPS || d->findings[i].severity > SEVERITY_INFO))
 				strbuf_printf(&ids, "%s%s", ids.len ? between : "", id);
 		}

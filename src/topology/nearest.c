@@ -30,6 +30,16 @@ bool topology_is_nearest(const struct topology *t, size_t gpu, size_t nic, enum 
 	       counts(t, nic, active);
 }
 
+size_t topology_count_nearest(const struct topology *t, size_t gpu, enum path_class class,
+			      bool active)
+{
+	size_t n = 0;
+
+	for (size_t nic = t->gpu_n; nic < t->endpoint_n; nic++)
+		n += topology_is_nearest(t, gpu, nic, class, active);
+	return n;
+}
+
 void topology_assign_nics(const struct topology *t, size_t *ret)
 {
 	AUTO_FREE unsigned *users = xcalloc(t->endpoint_n + 1, sizeof(*users));

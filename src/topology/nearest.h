@@ -15,6 +15,9 @@ enum path_class topology_nearest_class(const struct topology *t, size_t gpu, boo
 /* The NIC is one of those, where `class` is what topology_nearest_class returned. */
 bool topology_is_nearest(const struct topology *t, size_t gpu, size_t nic, enum path_class class,
 			 bool active);
+/* How many are. */
+size_t topology_count_nearest(const struct topology *t, size_t gpu, enum path_class class,
+			      bool active);
 
 /*
  * The NIC that each GPU would use: one of its nearest that are active, those that fewest GPUs use first, in

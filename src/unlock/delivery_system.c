@@ -94,25 +94,6 @@ struct compiler {
 	bool clang;
 };
 
-/* The first number with a dot behind it that is in no brackets. */
-static int major_of(const char *s)
-{
-	int depth = 0;
-
-	for (const char *p = s; *p; p++) {
-		char *end;
-		long n;
-
-		depth += (*p == '(') - (*p == ')');
-		if (depth || !isdigit((unsigned char)*p) || (p > s && p[-1] != ' '))
-			continue;
-		n = strtol(p, &end, 10);
-		if (*end == '.' && n > 0 && n < 1000)
-			return (int)n;
-	}
-	return -1;
-}
-
 /* Of the headers' configuration; of what runs, if that is the kernel, and they cannot be read. */
 static bool find_compiler(struct delivery_facts *l, struct compiler *ret)
 {
@@ -129,7 +110,7 @@ static bool find_compiler(struct delivery_facts *l, struct compiler *ret)
 	if (!ret->text)
 		return false;
 	ret->program = arena_strndup(l->a, ret->text, strcspn(ret->text, " "));
-	ret->major = major_of(ret->text);
+	ret->major = compiler_major(ret->text);
 	ret->clang = strstr(ret->text, "clang") != NULL;
 	return dkms_is_plain(ret->program);
 }

@@ -237,11 +237,9 @@ enum ending change_session_recover(struct change_session *s, bool *ret_recovered
 	*ret_recovered = false;
 	if (!has_unfinished(s))
 		return ENDED_WELL;
-	if (!change_session_may_write(s)) {
-		err_set(EPERM,
+	if (!change_session_may_write(s))
+		return ended_refused(
 			"an interrupted fix must be undone first, which needs root; nothing was changed");
-		return ENDED_REFUSED;
-	}
 	change_session_hold_signals();
 	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
 		return ENDED_REFUSED;

@@ -26,20 +26,6 @@
 /* In a log, the progress of a build is a line this often. */
 #define LOG_EVERY_S 30
 
-static enum ending refused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static enum ending refused(const char *fmt, ...)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-	va_list ap;
-
-	va_start(ap, fmt);
-	strbuf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	err_set(EPERM, "%s", strbuf_str(&b));
-	return ENDED_REFUSED;
-}
-
 void deliver_session_done(struct deliver_session *d)
 {
 	plan_free(d->plan);
@@ -76,8 +62,8 @@ static const struct card_requirement *deciding_card(const struct unlock_requirem
 
 static enum ending refuse_without_pair(const struct unlock_requirements *n)
 {
-	return refused("%s: there is no pair to unlock; nothing was changed",
-		       n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
+	return ended_refused("%s: there is no pair to unlock; nothing was changed",
+			     n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
 }
 
 /* Nothing is fetched for a machine without a GPU, unless it is only an image. */
@@ -96,10 +82,10 @@ static enum ending check_options_alone(const struct deliver_session *d)
 	if (n->n < 2)
 		return refuse_without_pair(n);
 	if (n->action == ACTION_REFUSED || n->action == ACTION_UNKNOWN)
-		return refused("GPU%zu: %s; nothing was changed (see: onehop unlock)",
-			       deciding_card(n)->gpu->index, deciding_card(n)->why);
+		return ended_refused("GPU%zu: %s; nothing was changed (see: onehop unlock)",
+				     deciding_card(n)->gpu->index, deciding_card(n)->why);
 	if (action_builds(n->action))
-		return refused(
+		return ended_refused(
 			"the driver must be edited, and its sources are missing; nothing was changed (add --download, or --sources DIR with release%s%s)",
 			n->release ? " " : "", n->release ? n->release : "");
 	return ENDED_WELL;
@@ -189,7 +175,7 @@ static enum ending make_plan(struct deliver_session *d)
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());
 
-		return refused("%s; nothing was changed", why);
+		return ended_refused("%s; nothing was changed", why);
 	}
 	d->fix->build_log = delivery_build_log(&request);
 	return ENDED_WELL;
@@ -349,7 +335,7 @@ enum ending deliver_session_build(struct deliver_session *d)
 			end = build(d);
 	}
 	if (end == ENDED_WELL && change_session_was_signalled())
-		return refused("interrupted; the system was not changed");
+		return ended_refused("interrupted; the system was not changed");
 	return end;
 }
 

@@ -12,12 +12,11 @@
 static enum ending refuse_trial(const struct plan *p)
 {
 	if (p->trial_unseen)
-		err_set(EPERM, "whether a trial boot is possible is unknown: %s", p->no_trial);
-	else
-		err_set(EPERM,
-			"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
-			p->no_trial);
-	return ENDED_REFUSED;
+		return ended_refused("whether a trial boot is possible is unknown: %s",
+				     p->no_trial);
+	return ended_refused(
+		"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
+		p->no_trial);
 }
 
 /* What is on trial is decided first, because until then it is unknown what the machine needs. */
@@ -28,8 +27,7 @@ static enum ending check_trial(const struct change_session *fix)
 	if (fix_check_trial(fix->journal, fix->journal_n) == 0)
 		return ENDED_WELL;
 	why = xstrdup(err_msg());
-	err_set(EBUSY, "%s; nothing was changed", why);
-	return ENDED_REFUSED;
+	return ended_refused("%s; nothing was changed", why);
 }
 
 /* Where nothing can be written, the steps say that what their programs would make is unknown. */

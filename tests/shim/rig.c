@@ -627,7 +627,7 @@ static void enter(struct play *p, unsigned slot, struct ncclComm *comm)
 
 static void play_end(struct play *p, unsigned slot)
 {
-	const unsigned how = dice(p, 3);
+	const unsigned how = dice(p, 4);
 	struct ncclComm *comm = p->comms[slot].comm;
 
 	settle(p);
@@ -636,6 +636,8 @@ static void play_end(struct play *p, unsigned slot)
 	p->comms[slot].comm = NULL;
 	if (how == 2)
 		rig_check(p->rank, ncclCommFinalize(comm));
+	if (how == 3)
+		rig_check(p->rank, ncclCommRevoke(comm, 0));
 	rig_check(p->rank, how ? ncclCommDestroy(comm) : ncclCommAbort(comm));
 }
 
@@ -653,19 +655,56 @@ static void play_split(struct play *p)
 	enter(p, slot, child);
 }
 
+/* A new ID, which all ranks know behind it. */
+static void share_id(struct play *p)
+{
+	struct rig *g = p->rank->rig;
+
+	pthread_barrier_wait(&g->barrier);
+	if (p->rank == &g->ranks[0])
+		rig_check(p->rank, ncclGetUniqueId(&g->id));
+	pthread_barrier_wait(&g->barrier);
+}
+
 static void play_new(struct play *p)
 {
 	struct rig *g = p->rank->rig;
-	const int me = (int)(p->rank - g->ranks);
 	struct ncclComm *comm = NULL;
 
 	play_end(p, 0);
-	pthread_barrier_wait(&g->barrier);
-	if (me == 0)
-		rig_check(p->rank, ncclGetUniqueId(&g->id));
-	pthread_barrier_wait(&g->barrier);
-	rig_check(p->rank, ncclCommInitRank(&comm, g->n, g->id, me));
+	share_id(p);
+	rig_check(p->rank, ncclCommInitRank(&comm, g->n, g->id, (int)(p->rank - g->ranks)));
 	enter(p, 0, comm);
+}
+
+static void play_grow(struct play *p)
+{
+	const unsigned slot = 1 + dice(p, COMMS - 1);
+	struct rig *g = p->rank->rig;
+	struct ncclComm *child = NULL;
+
+	play_end(p, slot);
+	share_id(p);
+	rig_check(p->rank,
+		  ncclCommGrow(p->comms[0].comm, g->n, &g->id, p->comms[0].me, &child, NULL));
+	enter(p, slot, child);
+}
+
+/* Without one rank, which does not call. What is shrunk with an abort, or was revoked before, is of no more use. */
+static void play_shrink(struct play *p)
+{
+	const unsigned slot = 1 + dice(p, COMMS - 1), how = dice(p, 3);
+	int without = (int)dice(p, (unsigned)p->rank->rig->n);
+	struct ncclComm *parent = p->comms[0].comm, *child = NULL;
+
+	play_end(p, slot);
+	if (how == 2)
+		rig_check(p->rank, ncclCommRevoke(parent, 0));
+	if (p->comms[0].me != without)
+		rig_check(p->rank, ncclCommShrink(parent, &without, 1, &child, NULL, how == 1));
+	if (how)
+		play_new(p);
+	enter(p, slot, child);
 }
 
 static void *play(void *argument)
@@ -674,7 +713,7 @@ static void *play(void *argument)
 
 	play_new(p);
 	for (unsigned i = 0; i < p->rounds && (!p->bytes || p->at < p->bytes_n); i++) {
-		const unsigned what = dice(p, 40);
+		const unsigned what = dice(p, 44);
 
 		if (what < 26)
 			play_call(p);
@@ -684,6 +723,10 @@ static void *play(void *argument)
 			play_split(p);
 		else if (what < 39)
 			play_end(p, 1 + dice(p, COMMS - 1));
+		else if (what < 41)
+			play_shrink(p);
+		else if (what < 42)
+			play_grow(p);
 		else
 			play_new(p);
 	}

@@ -301,6 +301,7 @@ struct pair {
 	void (*what)(struct rank *r);
 	unsigned step;
 	enum rig_taken taken;
+	bool killed; /* one is */
 };
 
 #define PAIR_S 20
@@ -311,7 +312,7 @@ static bool run_pair(const struct pair *p)
 	const struct timespec pause = {.tv_nsec = 5000000};
 	struct nccl_id id;
 	pid_t pids[2];
-	int right = 0, ended = 0, status;
+	int right = 0, ended = 0, killed = 0, status;
 
 	ncclGetUniqueId(&id);
 	fflush(stdout);
@@ -326,6 +327,7 @@ static bool run_pair(const struct pair *p)
 		while (waitpid(-1, &status, WNOHANG) > 0) {
 			ended++;
 			right += status == 0;
+			killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -333,7 +335,7 @@ static bool run_pair(const struct pair *p)
 		kill(pids[k], SIGKILL);
 	while (wait(&status) > 0)
 		;
-	return right == 2;
+	return ended == 2 && right == 2 - p->killed && killed == p->killed;
 }
 
 static void nothing(int rank, unsigned step)
@@ -401,7 +403,35 @@ static void in_processes(void (*before)(int rank, unsigned step), enum rig_taken
 		printf("ok %u # SKIP a sanitizer's own memory is not limited with the rest\n",
 		       ++number);
 	else
-		check(run_pair(&(struct pair){before, all_operations, 0, taken}), what);
+		check(run_pair(&(struct pair){before, all_operations, 0, taken, false}), what);
+}
+
+/* What is left of the communicator is destroyed, as by a program that does not know of the death. */
+static void ends_between_calls(struct rank *r)
+{
+	what_is_faster(r);
+	if (r->me == 1)
+		raise(SIGKILL);
+}
+
+/* The call never ends, so the communicator is aborted. */
+static void ends_before_a_call(struct rank *r)
+{
+	struct rig_use *u;
+
+	ends_between_calls(r);
+	u = rig_start(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false);
+	rig_check(r, ncclCommAbort(r->comm));
+	rig_drop(r, u);
+	r->comm = NULL;
+}
+
+static void case_killed(void)
+{
+	check(run_pair(&(struct pair){nothing, ends_between_calls, 0, RIG_ALL, true}),
+	      "the other process was killed: ncclCommDestroy ends");
+	check(run_pair(&(struct pair){nothing, ends_before_a_call, 0, RIG_ALL, true}),
+	      "the other process was killed: ncclCommAbort ends a call that waits for it");
 }
 
 /* Each step of a start fails on one rank: all take over, or none does, and nobody waits for ever. */
@@ -415,7 +445,7 @@ static void each_step(void (*before)(int rank, unsigned step), unsigned n, const
 	}
 	for (unsigned i = 0; i < n; i++) {
 		const bool one =
-			run_pair(&(struct pair){before, what_is_faster, i, RIG_ALL_OR_NONE});
+			run_pair(&(struct pair){before, what_is_faster, i, RIG_ALL_OR_NONE, false});
 
 		if (!one)
 			printf("# step %u\n", i);
@@ -750,6 +780,7 @@ int main(int argc, char **argv)
 		     {"memory", case_memory},
 		     {"start", case_start},
 		     {"left", case_left},
+		     {"killed", case_killed},
 		     {"says", case_says},
 		     {"reasons", case_reasons},
 		     {"processes", case_processes},

@@ -793,6 +793,13 @@ CALL(int, ncclCommSplit,
 	return r;
 }
 
+CALL(int, ncclCommRevoke, (struct ncclComm * c, int flags))
+{
+	(void)c;
+	(void)flags;
+	return SUCCESS;
+}
+
 /* Of the ranks that are not excluded, which all call it. */
 CALL(int, ncclCommShrink,
      (struct ncclComm * c, int *excluded, int excluded_n, struct ncclComm **ret, void *config,

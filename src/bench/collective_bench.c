@@ -928,6 +928,8 @@ static int load_libraries(struct bench *b)
 	const char *library = b->order.has_library ? b->order.library : NULL;
 	int r = collective_plan_uses(b->plan, ENGINE_NCCL) ? nccl_load(library, &b->api) : 0;
 
+	if (r == 0 && b->plan->symmetric)
+		r = nccl_has_windows(&b->api);
 	if (r < 0 || !collective_plan_uses(b->plan, ENGINE_SHIM))
 		return r;
 	setenv("ONEHOP_NCCL_LIBRARY", b->api.path, 1);
@@ -938,7 +940,8 @@ static int load_libraries(struct bench *b)
 static int run(struct bench *b)
 {
 	static int (*const parts[])(struct bench *) = {
-		say_ranks, agree_on_size, open_streams, open_communicators, open_buffers, say_start,
+		say_ranks,    agree_on_size,     open_streams, open_communicators,
+		open_buffers, nccl_open_windows, say_start,
 	};
 	static int (*const sweep[])(struct bench *) = {warm_up, run_sizes};
 	int r = load_libraries(b);
@@ -983,6 +986,7 @@ static void end(struct bench *b, int result)
 		free_buffers(b);
 	} else {
 		say_step(b, "closing the communicators", 0, false, 0);
+		nccl_close_windows(b);
 		free_buffers(b);
 		engines[ENGINE_SHIM].close(b, false);
 		engines[ENGINE_NCCL].close(b, false);

@@ -53,6 +53,7 @@ struct collective_plan {
 	enum collective_engine rival;
 	bool skip[PLACE_N]; /* not measured */
 	bool no_p2p;        /* libonehop: all data goes through the host's memory */
+	bool symmetric; /* NCCL: the buffers are windows that all ranks register, as with nccl-tests' -R 2 */
 	/*
 	 * libonehop: every algorithm of all operations is timed at the sizes of a table instead, up to max_bytes of a
 	 * buffer. budget_s is then for the whole run, with its start.
@@ -88,6 +89,8 @@ struct collective_plan {
 int collective_plan_check(const struct collective_plan *p);
 bool collective_plan_uses(const struct collective_plan *p, enum collective_engine e);
 /* How many sizes there are up to max_bytes. */
+/* What follows "NCCL 2.28.9", or "". */
+const char *collective_plan_windows(const struct collective_plan *p);
 size_t collective_plan_sizes(const struct collective_plan *p, uint64_t max_bytes);
 uint64_t collective_plan_next(const struct collective_plan *p, uint64_t bytes);
 

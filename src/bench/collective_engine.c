@@ -129,6 +129,40 @@ static void close_side(struct bench *b, struct nccl_side n, bool failed)
 	}
 }
 
+int nccl_open_windows(struct bench *b)
+{
+	const struct nccl_api *api = &b->api;
+	int r = b->plan->symmetric ? bench_say_step(b, "ncclCommWindowRegister") : 0, end;
+
+	if (r < 0 || !b->plan->symmetric)
+		return r;
+	r = api->GroupStart();
+	for (size_t i = 0; r == NCCL_SUCCESS && i < b->set->n; i++) {
+		struct lane *l = &b->lanes[i];
+
+		if ((end = b->set->ops->make_current(b->set, (int)i)) < 0)
+			return end;
+		r = api->CommWindowRegister(l->comm, l->send_own, l->send.size, &l->window[0],
+					    NCCL_SYMMETRIC_WINDOW);
+		if (r == NCCL_SUCCESS)
+			r = api->CommWindowRegister(l->comm, l->recv_own, l->recv.size,
+						    &l->window[1], NCCL_SYMMETRIC_WINDOW);
+	}
+	end = api->GroupEnd();
+	r = r == NCCL_SUCCESS ? end : r;
+	return r == NCCL_SUCCESS ? 0 : nccl_error(nccl_side(b), "ncclCommWindowRegister", r);
+}
+
+/* NCCL gives none where a communicator cannot use one. */
+void nccl_close_windows(struct bench *b)
+{
+	for (size_t i = 0; i < b->set->n; i++)
+		for (size_t k = 0; k < 2; k++)
+			if (b->lanes[i].window[k] && b->set->ops->make_current(b->set, (int)i) == 0)
+				b->api.CommWindowDeregister(b->lanes[i].comm,
+							    b->lanes[i].window[k]);
+}
+
 /* An engine of one of the two. */
 #define SIDE(name)                                                                                 \
 	static int name##_open(struct bench *b)                                                    \

@@ -117,11 +117,12 @@ static const char *const tools[ENGINE_N] = {
 static void add_note(struct figures *f, const struct collective_result *on, const char *device)
 {
 	const struct collective_plan *p = &on->plan;
-	char nccl[48] = "", version[32];
+	char nccl[80] = "", version[32];
 
 	nccl_version_text(on->start.version, version, sizeof(version));
 	if (collective_plan_uses(p, ENGINE_NCCL))
-		snprintf(nccl, sizeof(nccl), "%sNCCL %s, ", p->against ? "against " : "", version);
+		snprintf(nccl, sizeof(nccl), "%sNCCL %s%s, ", p->against ? "against " : "", version,
+			 collective_plan_windows(p));
 	f->note = arena_printf(f->arena, "%s, %d %s, %s%s %s%s", device, on->start.ranks,
 			       text_plural((size_t)on->start.ranks, "rank", "ranks"), nccl,
 			       nccl_type_words[p->type],

@@ -105,6 +105,7 @@ struct lane {
 	void *native;                     /* the stream, as CUDA knows it */
 	struct memory send, recv, report; /* report: one struct typed_report per rank */
 	void *send_own, *recv_own;        /* where they are NCCL's memory */
+	struct nccl_window *window[2];    /* of NCCL, over both; NULL: not registered */
 	uint64_t send_at, recv_at, report_at;
 	struct graph graph[ENGINE_N];
 };
@@ -162,6 +163,10 @@ struct engine {
 };
 
 extern const struct engine engines[ENGINE_N];
+
+/* Registers the buffers of all lanes as windows of NCCL, if the plan asks for that. All ranks together. */
+int nccl_open_windows(struct bench *b);
+void nccl_close_windows(struct bench *b);
 
 /* Where the lane's input and output are. */
 uint64_t lane_input(const struct lane *l, const struct nccl_shape *s, bool in_place);

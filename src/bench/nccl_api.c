@@ -138,6 +138,17 @@ int nccl_load(const char *path, struct nccl_api *ret)
 	return 0;
 }
 
+int nccl_has_windows(const struct nccl_api *api)
+{
+	char version[32];
+
+	if (api->MemAlloc && api->MemFree && api->CommWindowRegister && api->CommWindowDeregister)
+		return 0;
+	nccl_version_text(api->version, version, sizeof(version));
+	return err_set(ENOTSUP, "NCCL %s (%s) has no symmetric windows; NCCL 2.27 and later have",
+		       version, api->path);
+}
+
 /* Up to 2.8 the minor version counted hundreds and the major thousands. */
 void nccl_version_text(int version, char *buf, size_t size)
 {

@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 struct ncclComm;
+struct nccl_window;
+
+#define NCCL_SYMMETRIC_WINDOW 1 /* NCCL_WIN_COLL_SYMMETRIC */
 
 #define NCCL_UNIQUE_ID_BYTES 128
 
@@ -48,7 +51,10 @@ enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 	X(AlltoAll, false, int, (const void *send, void *recv, size_t count, int type, \
 				 struct ncclComm *comm, void *stream)) /* 2.28 */ \
 	X(MemAlloc, false, int, (void **ret, size_t size)) /* 2.19, with the next */ \
-	X(MemFree, false, int, (void *memory))
+	X(MemFree, false, int, (void *memory)) \
+	X(CommWindowRegister, false, int, (struct ncclComm *comm, void *memory, size_t size, \
+					   struct nccl_window **ret, int flags)) /* 2.27, with the next */ \
+	X(CommWindowDeregister, false, int, (struct ncclComm *comm, struct nccl_window *window))
 /* clang-format on */
 
 struct nccl_api {
@@ -65,6 +71,9 @@ struct nccl_api {
  * sentence.
  */
 int nccl_load(const char *path, struct nccl_api *ret);
+
+/* Whether it has windows of memory for symmetric kernels: 0, or -ENOTSUP with a sentence. */
+int nccl_has_windows(const struct nccl_api *api);
 
 /* 22809 as "2.28.9". */
 void nccl_version_text(int version, char *buf, size_t size);

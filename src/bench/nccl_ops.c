@@ -304,6 +304,11 @@ bool collective_plan_uses(const struct collective_plan *p, enum collective_engin
 	return p->engine == e || (p->against && p->rival == e);
 }
 
+const char *collective_plan_windows(const struct collective_plan *p)
+{
+	return p->symmetric ? " and its symmetric windows" : "";
+}
+
 int collective_plan_check(const struct collective_plan *p)
 {
 	if (collective_plan_uses(p, ENGINE_ONEHOP) && !nccl_op_is_ours(p->op))

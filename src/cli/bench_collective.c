@@ -10,7 +10,8 @@
 
 #include <errno.h>
 
-static const char *const rivals[] = {"nccl", NULL};
+/* Numbered from 1: enum collective_against. */
+static const char *const rivals[] = {"nccl", "nccl-symmetric", NULL};
 
 struct bench_collective_options {
 	struct common_options common;
@@ -22,7 +23,8 @@ struct bench_collective_options {
 static const struct option collective_table[] = {
 	OPT_CHOICE("op", request.op, "NAME", nccl_own_op_words, "the operation (all-reduce)"),
 	OPT_CHOICE("against", request.against, "NAME", rivals,
-		"nccl: measure NCCL too, a batch of each in turn, and print the ratio"),
+		"nccl: measure NCCL too, a batch of each in turn, and print the ratio; nccl-symmetric: with the buffers in its symmetric "
+		"windows (nccl-tests' -R 2)"),
 	OPT_FLAG("in-place", request.in_place, "input and output in the same memory"),
 	COLLECTIVE_SIZES(struct bench_collective_options),
 	COLLECTIVE_RUN(struct bench_collective_options, "for all timed batches together (20; with --against 60)"),

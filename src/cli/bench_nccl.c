@@ -43,7 +43,7 @@ static int run_shim(const struct bench_nccl_options *o)
 	struct collective_choice choice = o->request;
 
 	choice.engine = ENGINE_SHIM;
-	choice.against = 1;
+	choice.against = AGAINST_NCCL;
 	choice.shim = choice.shim ? choice.shim : SHIM_DROP_IN;
 	return collectives_compare(choice, &o->common);
 }

@@ -62,11 +62,12 @@ static void add_head(struct strbuf *out, const struct collective_arm *arm)
 {
 	const struct collective_result *r = &arm->result;
 	const struct collective_plan *p = &r->plan;
-	char nccl[64] = "", version[32];
+	char nccl[96] = "", version[32];
 
 	nccl_version_text(r->start.version, version, sizeof(version));
 	if (p->against)
-		snprintf(nccl, sizeof(nccl), ", in turn with NCCL %s", version);
+		snprintf(nccl, sizeof(nccl), ", in turn with NCCL %s%s", version,
+			 collective_plan_windows(p));
 	strbuf_printf(out, "# %s by %s, %s%s%s\n", nccl_op_words[p->op],
 		      is_shim(p) ? collective_engine_names[p->engine] : "libonehop",
 		      place_of(p) == IN_PLACE ? "in place" : "out of place",
@@ -234,7 +235,8 @@ static void add_arm(struct document *out, const struct collective_arm *arm, bool
 	if (!r->plan.against)
 		return;
 	nccl_version_text(r->start.version, version, sizeof(version));
-	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
+	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s%s, %s", version,
+		      collective_plan_windows(&r->plan), r->start.library);
 	if (!arm->log)
 		return;
 	document_blank(out);

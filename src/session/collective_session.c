@@ -60,6 +60,7 @@ int collective_choice_plan(const struct collective_choice *o, bool small, uint64
 		.engine = o->engine,
 		.against = o->against,
 		.rival = ENGINE_NCCL,
+		.symmetric = o->against == AGAINST_SYMMETRIC,
 		.skip = {o->one_place && o->in_place, o->one_place && !o->in_place},
 		.op = (enum nccl_op)choice(o->op, NCCL_ALL_REDUCE),
 		.type = (enum element_type)choice(o->type, ELEMENT_FLOAT32),

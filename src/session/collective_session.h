@@ -12,6 +12,13 @@
 
 struct nccl_log;
 
+/* What libonehop is measured against, a batch of each in turn, as the command's words are numbered. */
+enum collective_against {
+	AGAINST_NOTHING,
+	AGAINST_NCCL,
+	AGAINST_SYMMETRIC /* NCCL with its buffers in symmetric windows */
+};
+
 /* The options as a person writes them; 0: the default. Choices are numbered from 1. */
 struct collective_choice {
 	struct device_options devices;
@@ -19,7 +26,7 @@ struct collective_choice {
 	const char *shim; /* drop-in/libnccl.so.2, for ENGINE_SHIM */
 	const char *min, *max, *step, *root;
 	enum collective_engine engine;
-	int against; /* not 0: NCCL by itself too, a batch of each in turn */
+	int against; /* enum collective_against */
 	bool with_shim;
 	int op, type, redop;
 	int count, factor, iterations, warmup, graph, budget_s, deadline_s;

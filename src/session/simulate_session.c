@@ -34,6 +34,7 @@ static int check_choice(const struct collective_choice *o)
 		{"--warmup", o->warmup != 0},
 		{"--iterations", o->iterations != 0},
 		{"--in-place", o->in_place},
+		{"--against nccl-symmetric", o->against == AGAINST_SYMMETRIC},
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)

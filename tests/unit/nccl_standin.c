@@ -6,6 +6,7 @@
  *	NCCL_STANDIN_FAULT=hang:N	calls of N elements never end
  *	NCCL_STANDIN_FAULT=error	calls fail
  *	NCCL_STANDIN_FAULT=init		communicators fail
+ *	NCCL_STANDIN_FAULT=window	windows cannot be registered
  * With STANDIN_ORDERED calls of a communicator run in the order of issue whatever their streams, as NCCL's do; graphs
  * cannot be used then. With STANDIN_OLD it lacks what NCCL before 2.13 lacks.
  */
@@ -853,5 +854,31 @@ CALL(int, ncclMemFree, (void *memory))
 {
 	free(memory);
 	return SUCCESS;
+}
+
+struct window {
+	struct ncclComm *comm;
+};
+
+CALL(int, ncclCommWindowRegister,
+     (struct ncclComm * c, void *memory, size_t size, struct window **ret, int flags))
+{
+	size_t unused;
+
+	if (fault_is("window", &unused) || !memory || !size || flags != 1)
+		return INVALID_ARGUMENT;
+	*ret = malloc(sizeof(**ret));
+	if (!*ret)
+		return SYSTEM_ERROR;
+	(*ret)->comm = c;
+	return SUCCESS;
+}
+
+CALL(int, ncclCommWindowDeregister, (struct ncclComm * c, struct window *window))
+{
+	const int r = window->comm == c ? SUCCESS : INVALID_ARGUMENT;
+
+	free(window);
+	return r;
 }
 #endif

@@ -306,6 +306,8 @@ const struct grub *plan_grub_here(struct planner *p);
 bool plan_grub_reads_drop_ins(struct planner *p);
 void plan_grub_refresh(struct planner *p);
 void plan_grub_drop_in(struct planner *p);
+/* Takes out the words that a person's files have already, and says what they wait for. */
+void plan_grub_drop_theirs(struct planner *p);
 
 /* plan_grub_line.c */
 /* What entries get of GRUB's files as these are now, in the order of the line; NULL: only a shell could tell. */

@@ -224,6 +224,9 @@ static void grub_by_hand(struct planner *p)
 	const char *file;
 	unsigned line;
 
+	plan_grub_drop_theirs(p);
+	if (!p->word_n)
+		return;
 	if (plan_boot_has_dashes(p, &file, &line))
 		plan_words_by_hand(
 			p,

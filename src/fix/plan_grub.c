@@ -251,6 +251,24 @@ static void drop_theirs(struct planner *p, const struct made_by *by)
 	}
 }
 
+static struct made_by made_by(struct planner *p, const struct grub *g)
+{
+	if (line_keeper(&p->line) == KEEPER_PROXMOX_GRUB)
+		return (struct made_by){NULL, "proxmox-boot-tool refresh"};
+	return (struct made_by){.config = p->request->image ? NULL : g->config,
+				.update = plan_is_debian_like(p)
+						  ? "update-grub"
+						  : arena_printf(p->a, "%s -o /%s", g->mkconfig,
+								 g->config)};
+}
+
+void plan_grub_drop_theirs(struct planner *p)
+{
+	const struct made_by by = made_by(p, plan_grub_here(p));
+
+	drop_theirs(p, &by);
+}
+
 /* False: nothing to write, the files have all of them. */
 static bool write_drop_in(struct planner *p, const struct made_by *by, struct planned_file **ret)
 {
@@ -397,9 +415,7 @@ void plan_grub_drop_in(struct planner *p)
 		plan_boot_by_hand(p);
 		return;
 	}
-	by.update = plan_is_debian_like(p) ? "update-grub"
-					   : arena_printf(p->a, "%s -o /%s", g.mkconfig, g.config);
-	by.config = p->request->image ? NULL : g.config;
+	by = made_by(p, &g);
 	if (!write_drop_in(p, &by, &f))
 		return;
 	if (p->request->image)
@@ -414,10 +430,10 @@ void plan_grub_drop_in(struct planner *p)
 
 void plan_grub_refresh(struct planner *p)
 {
-	static const struct made_by by = {NULL, "proxmox-boot-tool refresh"};
 	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
 	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
 	const struct tool apply = {.argv = argv, .deadline_s = 300};
+	const struct made_by by = made_by(p, &grubs[0]);
 	struct purpose purpose = serves;
 	struct planned_file *f;
 

@@ -625,6 +625,13 @@ static void grub_by_hand(void **state)
 			    "as the last line of /etc/default/grub: `" START_LINE
 			    "iommu=pt\"`, then `grub-mkconfig -o /boot/grub/grub.cfg`, and reboot");
 	assert_int_equal(w.plan->wanted_n, 0);
+	/* A person has done the first half of it. */
+	put(&w, "etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet iommu=pt\"\n");
+	make(&w);
+	assert_null(manual(w.plan, "to the kernel command line"));
+	assert_string_equal(
+		manual(w.plan, "kernel parameter iommu=pt"),
+		"/etc/default/grub, line 1, already has it: run `grub-mkconfig -o /boot/grub/grub.cfg`, and reboot");
 	world_free(&w);
 }
 

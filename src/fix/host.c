@@ -178,6 +178,12 @@ static bool is_device(const char *s)
 	       s[7] >= '0' && s[7] <= '7';
 }
 
+/* The caller frees. */
+static char *config_path(const char *device)
+{
+	return xprintf("sys/bus/pci/devices/%s/config", device);
+}
+
 static int open_config(struct fix_host *h, const char *device, unsigned offset, int flags,
 		       int *ret_fd)
 {
@@ -191,7 +197,7 @@ static int open_config(struct fix_host *h, const char *device, unsigned offset, 
 		return err_set(EINVAL, "\"%s\" is not a PCI address", device);
 	if (offset % 2 || offset > 4094)
 		return err_set(EINVAL, "%s: no 16-bit register at 0x%x", device, offset);
-	path = xprintf("sys/bus/pci/devices/%s/config", device);
+	path = config_path(device);
 	r = host_find(h, path, MISSING_FAILS, &p);
 	if (r >= 0)
 		r = place_open(&p, flags, ret_fd);
@@ -237,8 +243,12 @@ int host_config_write(struct fix_host *h, const char *device, unsigned offset, u
 	ssize_t n;
 	int r;
 
-	if (h->rehearsal)
+	if (h->rehearsal) {
+		AUTO_FREE char *path = config_path(device);
+
+		host_would_patch(h, path, offset, b, sizeof(b));
 		return 0;
+	}
 	if (value > 0xffff)
 		return err_set(EINVAL, "%s: 0x%x does not fit into 16 bits", device, value);
 	r = open_config(h, device, offset, O_WRONLY, &fd);

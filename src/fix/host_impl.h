@@ -58,6 +58,8 @@ int host_be_like(int old, int fd);
 int host_unlink_name(struct fix_host *h, const struct place *p, const char *name);
 /* host_would.c: to `would`, that the file would have that content; data NULL: that it would be gone. */
 void host_would_write(struct fix_host *h, const char *path, const struct bytes *content);
+/* The same of some bytes of a file that is there. */
+void host_would_patch(struct fix_host *h, const char *path, size_t at, const void *bytes, size_t n);
 /* The same of a folder, if it would be empty. */
 void host_would_remove_folder(struct fix_host *h, const char *path);
 /* The path below the root as a person would type it; the caller frees. */

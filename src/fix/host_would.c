@@ -55,6 +55,23 @@ void host_would_unlink(struct fix_host *h, const char *path)
 	host_would_write(h, path, &(struct bytes){0});
 }
 
+/* Several registers of one device are in one file. */
+void host_would_patch(struct fix_host *h, const char *path, size_t at, const void *bytes, size_t n)
+{
+	AUTO_FREE char *data = NULL;
+	size_t size = 0;
+	int r = -ENOENT;
+
+	if (h->would && source_entry_of(h->would, path, SOURCE_FILE))
+		r = source_read(h->would, &data, &size, "%s", path);
+	else if (h->would)
+		r = host_read(h, path, &data, &size);
+	if (r < 0 || at + n > size)
+		return;
+	memcpy(data + at, bytes, n);
+	source_put_file(h->would, path, data, size);
+}
+
 void host_would_remove_folder(struct fix_host *h, const char *path)
 {
 	char **names = NULL;

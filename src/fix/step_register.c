@@ -160,10 +160,12 @@ static int write_bits(struct fix_host *h, const struct step *s, unsigned value)
 	unsigned at, now;
 	int r = read_register(h, s, &at, &now);
 
-	if (r < 0 || h->rehearsal)
+	if (r < 0)
 		return r;
 	value = (now & ~(unsigned)s->mask) | (value & s->mask);
 	r = host_config_write(h, s->target, at, value);
+	if (h->rehearsal)
+		return r;
 	if (r == 0)
 		r = host_config_read(h, s->target, at, &now);
 	if (r < 0 || (now & s->mask) != (value & s->mask))

@@ -2,7 +2,9 @@
 /* rdma/perftest.c: the bytes of perftest's protocol, as its releases 6.06 and 6.29 send them. */
 #include "base/array.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "rdma/perftest.h"
+#include "report/report_rdma.h"
 
 #include <errno.h>
 #include <string.h>
@@ -140,6 +142,62 @@ static void a_report_comes_back(void **state)
 	assert_int_equal(perftest_take_report(bytes, &back), -EPROTO);
 }
 
+/* ---- what its programs print ---- */
+
+/* 2^30 bytes a second are 1024 MiB, and 16384 messages of 64 KiB. */
+static const struct rdma_cell rates = {.value = {.n = 9, .median = 1.073741824, .max = 2.147483648},
+				       .messages = 5000};
+static const struct rdma_cell times = {
+	.value = {.n = 1000, .median = 1.25, .min = 1, .max = 9.5},
+	.mean = 1.5,
+	.deviation = 0.25,
+	.p99 = 2,
+	.p999 = 3.75,
+	.messages = 1000,
+};
+
+static void tables_are_as_perftest_prints_them(void **state)
+{
+	static const struct {
+		enum rdma_measure measure;
+		enum perftest_release release;
+		uint64_t bytes;
+		const struct rdma_cell *cell;
+		const char *title, *heading, *row;
+	} rows[] = {
+		{RDMA_WRITE, PERFTEST_6_29, 65536, &rates, "RDMA_Write BW Test",
+		 " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n",
+		 " 65536      5000             2048.00            1024.00\t\t     0.016384\n"},
+		{RDMA_READ, PERFTEST_6_06, 65536, &rates, "RDMA_Read BW Test",
+		 " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n",
+		 " 65536      5000             2048.00            1024.00\t\t   0.016384\n"},
+		{RDMA_LATENCY_SEND, PERFTEST_6_29, 2, &times, "Send Latency Test",
+		 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n",
+		 " 2       1000          1.00           9.50         1.25     \t       1.50        \t0.25   \t\t2.00    \t\t3.75   \n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct perftest_table t = {.measure = rows[i].measure,
+						 .device = "mlx5_0",
+						 .bytes = rows[i].bytes,
+						 .cell = rows[i].cell};
+		struct strbuf out = {0}, want = {0};
+		char rule[89];
+
+		memset(rule, '-', 87);
+		memcpy(rule + 87, "\n", 2);
+		strbuf_printf(
+			&want,
+			"%s                    %s\n Dual-port       : OFF\t\tDevice         : mlx5_0\n%s%s%s%s",
+			rule, rows[i].title, rule, rows[i].heading, rows[i].row, rule);
+		format_perftest_table(&t, rows[i].release, &out);
+		assert_string_equal(strbuf_str(&out), strbuf_str(&want));
+		strbuf_done(&out);
+		strbuf_done(&want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +207,7 @@ int main(void)
 		cmocka_unit_test(keys_are_as_perftest_writes_them),
 		cmocka_unit_test(what_are_no_keys_is_refused),
 		cmocka_unit_test(a_report_comes_back),
+		cmocka_unit_test(tables_are_as_perftest_prints_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

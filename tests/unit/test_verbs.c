@@ -397,6 +397,26 @@ static void as_many_latencies_as_there_is_time_for(void **state)
 	}
 }
 
+/* 1 GB/s is 1e9 bytes a second: 16 messages in flight, in the time of one reading of the clock. */
+static void a_rate_is_in_GB_of_1e9_bytes(void **state)
+{
+	struct loopback_job *j = job_of(REGION_HOST);
+	struct loopback_result r;
+
+	(void)state;
+	j->measures = 1u << RDMA_WRITE | 1u << RDMA_READ | 1u << RDMA_BOTH;
+	j->load.verify = false; /* which waits by the clock */
+	slow_clock_ns = 1000000;
+	run("", j, &r);
+	slow_clock_ns = 0;
+	for (int m = RDMA_WRITE; m <= RDMA_BOTH; m++) {
+		double bytes = (m == RDMA_BOTH ? 2 : 1) * 16 * 65536.0;
+
+		assert_true(fabs(r.cells[m].value.median - bytes / 1e-3 / 1e9) < 1e-9);
+	}
+	free(j);
+}
+
 static void several_queues_share_the_window(void **state)
 {
 	struct loopback_job *j = job_of(REGION_DMABUF);
@@ -952,6 +972,7 @@ int main(void)
 		cmocka_unit_test(a_round_trip_that_fails_names_the_cause),
 		cmocka_unit_test(the_clock_is_no_part_of_a_latency),
 		cmocka_unit_test(as_many_latencies_as_there_is_time_for),
+		cmocka_unit_test(a_rate_is_in_GB_of_1e9_bytes),
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),

@@ -251,21 +251,27 @@ static const struct observed *failed_multicast(struct rule_run *run)
 	return NULL;
 }
 
-static void report_multicast(struct rule_run *run, const struct observed *o)
+/* `o`: NCCL's error; `stale`: the fabric manager's line; one of them may be NULL. */
+static void report_multicast(struct rule_run *run, const struct observed *o,
+			     const struct observed *stale)
 {
 	struct finding *f = finding_add(
-		run, CONFIDENCE_POSSIBLE, SUBJECT(GPUS, "NVSwitch fabric"),
-		"NCCL could not set up multicast through the NVSwitches (NVLS): the GPUs and the "
-		"fabric manager are probably out of step, as after a restart of one without the "
-		"other");
+		run, stale ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE,
+		SUBJECT(GPUS, "NVSwitch fabric"),
+		"%s could not set up multicast through the NVSwitches (NVLS): the GPUs and the "
+		"fabric manager are %sout of step, as after a restart of one without the other",
+		o ? "NCCL" : "a program", stale ? "" : "probably ");
 
 	finding_remedy(run, f,
 		       "stop all GPU programs and the fabric manager, reset GPUs and NVSwitches "
 		       "(`nvidia-smi -r`), then start the fabric manager (`systemctl start "
 		       "nvidia-fabricmanager`), or reboot; until then set NCCL_NVLS_ENABLE=0");
-	evidence_text(run, f, o->from,
-		      run_text(run, "%s: CUDA error %d, %s", o->failure.where, o->failure.code,
-			       o->failure.what));
+	if (o)
+		evidence_text(run, f, o->from,
+			      run_text(run, "%s: CUDA error %d, %s", o->failure.where,
+				       o->failure.code, o->failure.what));
+	if (stale)
+		evidence_text(run, f, stale->from, stale->text);
 }
 
 static void report_no_switch(struct rule_run *run, const struct observed *o)
@@ -307,11 +313,12 @@ static void heard_fabric(struct rule_run *run)
 	const struct observed *none = message_heard(run, MESSAGE_NO_NVSWITCH);
 	const struct observed *failed = message_heard(run, MESSAGE_FABRIC_FAILED);
 	const struct observed *multicast = failed_multicast(run);
+	const struct observed *stale = message_heard(run, MESSAGE_FABRIC_STALE);
 
 	if (fatal || error)
 		report_switch(run, fatal ? fatal : error, fatal != NULL);
-	if (multicast)
-		report_multicast(run, multicast);
+	if (multicast || stale)
+		report_multicast(run, multicast, stale);
 	if (none && !machine_has_nvswitch(run->m))
 		report_no_switch(run, none);
 	else if (failed)

@@ -115,6 +115,7 @@ static const struct mark fabric_marks[] = {
 	{{"fabric manager", "don't match with driver version"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "abric manager"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "nvidia-fabricmanager"}, MESSAGE_FABRIC_FAILED},
+	{{"failed to find the GPU handle", "multicast team"}, MESSAGE_FABRIC_STALE},
 	{{"Active: failed"}, MESSAGE_FABRIC_FAILED},
 	{{"Job for nvidia-fabricmanager", " failed because"}, MESSAGE_FABRIC_FAILED},
 	{{"detected NVSwitch fatal error"}, MESSAGE_SWITCH_FATAL},

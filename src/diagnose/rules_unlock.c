@@ -649,7 +649,7 @@ static void heard_engine(struct rule_run *run)
 
 	if (policy) {
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "vLLM or SGLang"),
+			run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "vLLM or SGLang"),
 			ABOUT
 			" does not use its own all-reduce, because more than two GPUs are not "
 			"all joined by NVLink: that is its policy and no fault; NCCL does the "
@@ -658,7 +658,7 @@ static void heard_engine(struct rule_run *run)
 		evidence_text(run, f, policy->from, policy->text);
 	}
 	if (none) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "vLLM or SGLang"),
+		f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "vLLM or SGLang"),
 				ABOUT
 				" does not use its own all-reduce: CUDA offers no P2P between its "
 				"GPUs, or its own test saw wrong data, now or when it last ran");

@@ -11,6 +11,7 @@
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
 
+#include "base/array.h"
 #include "base/text.h"
 #include "machine/pci.h"
 
@@ -98,6 +99,31 @@ static void claim_root(struct claims *c, struct claim_at at, const struct level 
 }
 
 /*
+ * "  NVIDIA Corporation AD102 [GeForce RTX 4090]" of -tv: a GPU is the first function of its device; the list of names tells
+ * it from NVIDIA's other devices.
+ */
+static void claim_gpu_name(struct tree *t, struct claim_at at, const char *name, const char *s)
+{
+	static const char *const others[] = {"NVSwitch", "Audio",    "USB",
+					     "Bridge",   "Ethernet", "Network"};
+	const char *open, *close;
+	char model[64];
+
+	s += strspn(s, " ");
+	open = text_starts_with(s, "NVIDIA Corporation ") ? strchr(s, '[') : NULL;
+	close = open ? strchr(open, ']') : NULL;
+	if (!close || !text_ends_with(name, ".0") || close - open > 50 ||
+	    memchr(open, ':', (size_t)(close - open)))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (strstr(s, others[i]))
+			return;
+	snprintf(model, sizeof(model), "NVIDIA %.*s", (int)(close - open - 1), open + 1);
+	claim_nvidia(t->claims, at, name);
+	claim(t->claims, at, model, "sys/bus/pci/devices/%s/stated/model", name);
+}
+
+/*
  * A function on the level's bus: "01.1", perhaps a bridge, "01.1-[01-04]". Returns the rest of the
  * text.
  */
@@ -124,8 +150,10 @@ static const char *read_function(struct tree *t, const struct text_line *line,
 	if (sscanf(s, "-[%2x-%2x]%n", &first, &last, &bus_end) != 2 || !bus_end) {
 		bus_end = 0;
 		last = 0;
-		if (sscanf(s, "-[%2x]%n", &first, &bus_end) != 1 || !bus_end)
+		if (sscanf(s, "-[%2x]%n", &first, &bus_end) != 1 || !bus_end) {
+			claim_gpu_name(t, at, name, s);
 			return s;
+		}
 		last = first;
 	}
 	claim_number(t->claims, at, first, "sys/bus/pci/devices/%s/stated/secondary_bus", name);

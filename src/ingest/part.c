@@ -20,7 +20,8 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "PCI functions with ids, BARs, bridge windows, links, ACS, Resizable BAR, NUMA node, IOMMU group, driver; -v, -vv, -vvv, -n, -nn, -D and -x to -xxxx in any combination"},
 	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-",
-	 .gives = "the bridges above each function; -tv and -tn too"},
+	 .gives =
+		 "the bridges above each function; with -v also the GPUs and their models; -tn too"},
 	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2",
 	 .missing = {"gpu", "stated/all-gpus"},
 	 .gives = "GPUs with number, address, model and memory; versions of driver and CUDA"},
@@ -86,7 +87,7 @@ static const struct part_kind part_kinds[] = {
 	{"ibv_devinfo", ibv_devinfo_match, ibv_devinfo_decode, PART_STATES, .first = "h",
 	 .keep = ibv_devinfo_keep, .missing = {"sys/class/infiniband", "stated/all-nics"},
 	 .gives = "the same, and with -v the GIDs"},
-	{"rdma link", rdma_link_match, rdma_link_decode, PART_STATES, .first = "l",
+	{"rdma link", rdma_link_match, rdma_link_decode, PART_STATES, .first = "l0123456789",
 	 .missing = {"sys/class/infiniband", "stated/all-nics"}, .gives = "the state of ports"},
 	{"ibdev2netdev", ibdev2netdev_match, ibdev2netdev_decode, PART_STATES,
 	 .missing = {"sys/class/infiniband", "stated/all-nics"},
@@ -103,7 +104,10 @@ static const struct part_kind part_kinds[] = {
 	 .first = "rmi",
 	 .gives = "modules that are in use, not signed, or built for another kernel"},
 	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+",
-	 .gives = "tests of dcgmi diag that failed; NVLinks that dcgmi health reports as down"},
+	 .gives =
+		 "tests of dcgmi diag that failed, on which GPUs and why; NVLinks that dcgmi health reports as down"},
+	{"dcgmi nvlink", dcgm_links_match, dcgm_links_decode, PART_STATES, .first = "g",
+	 .gives = "which NVLinks are up (dcgmi nvlink --link-status)"},
 	{"vLLM or SGLang", engine_match, NULL, PART_STATES, .observe = engine_observe,
 	 .gives = "why the engine does not use its own all-reduce"},
 	{"simpleP2P", simple_p2p_match, NULL, PART_STATES, .observe = simple_p2p_observe,

@@ -4,6 +4,7 @@
 
 #include "ingest/claims.h"
 #include "ingest/part.h"
+#include "result/observation.h"
 
 #define PART_KIND(name)                                                                            \
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
@@ -85,9 +86,20 @@ void perftest_observe(const struct part *p, struct machine *m);
 	void name##_observe(const struct part *p, struct machine *m)
 MESSAGE_KIND(kmod);
 MESSAGE_KIND(fabric);
-MESSAGE_KIND(dcgm);
 MESSAGE_KIND(engine);
 MESSAGE_KIND(simple_p2p);
+
+/* Adds the line; `gpu`: the machine's, -1: it names none. */
+struct observed *message_add(struct machine *m, const struct part *p, const struct text_line *l,
+			     enum tool_message message, int gpu);
+/* The machine's GPU that NVIDIA's tools number so; -1: none. */
+int message_gpu(const struct machine *m, unsigned number);
+/* For observed_add_failed_test: a test of which the text does not show the GPUs. */
+size_t message_all_gpus(const struct machine *m);
+
+/* dcgm_text.c: */
+MESSAGE_KIND(dcgm);
+PART_KIND(dcgm_links);
 
 /* run_lines.c: what the readers of logs and results decode */
 size_t vllm_cache_match(struct part *p, const struct text_line *lines, size_t n);

@@ -490,17 +490,19 @@ const char *ibv_devinfo_keep(const struct part *p, const struct text_line *l, st
 
 /* ---- rdma link ---- */
 
-/* "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0" */
+/* "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0"; before iproute2 5.0 "1/1: mlx5_0/1: state ..." */
 static bool read_rdma_link(const struct text_line *l, char name[NAME_SIZE], unsigned *ret_port)
 {
 	const char *s = line_text(l);
+	int start = 0;
 	size_t n;
 
-	if (!text_starts_with(s, "link "))
+	(void)sscanf(s, "%*4u/%*4u: %n", &start);
+	if (!start && !text_starts_with(s, "link "))
 		return false;
-	s += strlen("link ");
+	s += start ? (size_t)start : strlen("link ");
 	n = strcspn(s, "/ ");
-	return s[n] == '/' && sscanf(s + n, "/%3u state ", ret_port) == 1 && strstr(s, " state ") &&
+	return s[n] == '/' && sscanf(s + n, "/%3u", ret_port) == 1 && strstr(s, " state ") &&
 	       read_name(s, n, name);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in its log, the
- * journal and systemctl, dcgmi health and diag, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
+ * journal and systemctl, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
  */
 #include "ingest/part_kinds.h"
 
@@ -36,8 +36,8 @@ static const struct mark *mark_of(const char *s, const struct mark *marks, size_
 	return NULL;
 }
 
-static struct observed *add_message(struct machine *m, const struct part *p,
-				    const struct text_line *l, enum tool_message message, int gpu)
+struct observed *message_add(struct machine *m, const struct part *p, const struct text_line *l,
+			     enum tool_message message, int gpu)
 {
 	struct observed *o = observed_add(m, OBSERVED_MESSAGE, gpu, -1,
 					  arena_printf(m->arena, "%s:%u", p->file, l->number));
@@ -53,12 +53,11 @@ static void add_marked(struct machine *m, const struct part *p, const struct mar
 		const struct mark *mark = mark_of(p->lines[i].text, marks, n);
 
 		if (mark)
-			add_message(m, p, &p->lines[i], mark->message, -1);
+			message_add(m, p, &p->lines[i], mark->message, -1);
 	}
 }
 
-/* The machine's GPU that NVIDIA's tools number so; -1: none. */
-static int gpu_numbered(const struct machine *m, unsigned number)
+int message_gpu(const struct machine *m, unsigned number)
 {
 	for (size_t i = 0; i < m->gpu_n; i++)
 		if (fact_is(m->gpus[i].nvml_index, number))
@@ -66,8 +65,7 @@ static int gpu_numbered(const struct machine *m, unsigned number)
 	return -1;
 }
 
-/* For observed_add_failed_test: a test of which the text does not show the GPUs. */
-static size_t all_gpus(const struct machine *m)
+size_t message_all_gpus(const struct machine *m)
 {
 	return m->gpu_n > 1 ? m->gpu_n : 2;
 }
@@ -115,9 +113,9 @@ static const struct mark fabric_marks[] = {
 	{{"fabric manager", "don't match with driver version"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "abric manager"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "nvidia-fabricmanager"}, MESSAGE_FABRIC_FAILED},
-	{{"failed to find the GPU handle", "multicast team"}, MESSAGE_FABRIC_STALE},
 	{{"Active: failed"}, MESSAGE_FABRIC_FAILED},
 	{{"Job for nvidia-fabricmanager", " failed because"}, MESSAGE_FABRIC_FAILED},
+	{{"failed to find the GPU handle", "multicast team"}, MESSAGE_FABRIC_STALE},
 	{{"detected NVSwitch fatal error"}, MESSAGE_SWITCH_FATAL},
 	{{"detected NVSwitch non-fatal error"}, MESSAGE_SWITCH_ERROR},
 };
@@ -180,73 +178,6 @@ size_t fabric_match(struct part *p, const struct text_line *lines, size_t n)
 void fabric_observe(const struct part *p, struct machine *m)
 {
 	add_marked(m, p, fabric_marks, ARRAY_LEN(fabric_marks));
-}
-
-/* ---- dcgmi ---- */
-
-static bool is_frame(const struct text_line *l)
-{
-	return *line_text(l) == '|' || *line_text(l) == '+';
-}
-
-static bool is_dcgm_title(const struct text_line *l)
-{
-	return *line_text(l) == '|' &&
-	       (strstr(l->text, "Health Monitor Report") ||
-		(strstr(l->text, "Diagnostic ") && strstr(l->text, "Result")));
-}
-
-size_t dcgm_match(struct part *p, const struct text_line *lines, size_t n)
-{
-	size_t end = 0;
-
-	if (!is_frame(&lines[0]) ||
-	    !(is_dcgm_title(&lines[0]) || (n > 1 && is_dcgm_title(&lines[1]))))
-		return 0;
-	while (end < n && is_frame(&lines[end]))
-		end++;
-	p->cut = *line_text(&lines[end - 1]) != '+';
-	return end;
-}
-
-/* "| PCIe                      | Fail - All        |": the name of a test that failed, in the arena. */
-static const char *failed_test(struct arena *a, const struct text_line *l)
-{
-	const char *s = line_text(l) + 1, *bar = strchr(s, '|'), *result = bar;
-	char *name;
-
-	if (!bar)
-		return NULL;
-	result += 1 + strspn(bar + 1, " ");
-	name = arena_strndup(a, s, (size_t)(bar - s));
-	name = text_trim(name);
-	return *name && strncmp(result, "Fail", 4) == 0 && !isalpha((unsigned char)result[4])
-		       ? name
-		       : NULL;
-}
-
-/*
- * Of dcgmi health, whose rows name a monitor and end in a sentence, only the links: what else it reports the driver
- * tells too.
- */
-void dcgm_observe(const struct part *p, struct machine *m)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		const struct text_line *l = &p->lines[i];
-		const char *link = strstr(l->text, "'s NvLink link "),
-			   *gpu = strstr(l->text, "GPU ");
-		const char *test = failed_test(m->arena, l);
-		unsigned number;
-
-		if (link && strstr(link, "is currently down") && gpu &&
-		    sscanf(gpu, "GPU %3u's", &number) == 1)
-			add_message(m, p, l, MESSAGE_NVLINK_DOWN, gpu_numbered(m, number));
-		else if (test)
-			observed_add_failed_test(m, NULL, all_gpus(m),
-						 arena_printf(m->arena, "dcgmi diag: %s", test),
-						 arena_printf(m->arena, "%s:%u", p->file,
-							      l->number));
-	}
 }
 
 /* ---- vLLM and SGLang ---- */
@@ -332,8 +263,8 @@ static bool chosen_pair(const struct part *p, const struct machine *m, int ret[2
 		if (sscanf(line_text(&p->lines[i]),
 			   "Enabling peer access between GPU%3u and GPU%3u", &a, &b) != 2)
 			continue;
-		ret[0] = gpu_numbered(m, a);
-		ret[1] = gpu_numbered(m, b);
+		ret[0] = message_gpu(m, a);
+		ret[1] = message_gpu(m, b);
 		return ret[0] >= 0 && ret[1] >= 0 && ret[0] != ret[1];
 	}
 	return false;
@@ -353,8 +284,8 @@ void simple_p2p_observe(const struct part *p, struct machine *m)
 		copied |= text_starts_with(line_text(&p->lines[i]), "Copy data back ");
 	if (!copied || !text_starts_with(line_text(last), "Test failed"))
 		return;
-	add_message(m, p, last, MESSAGE_COPY_WRONG, -1);
-	observed_add_failed_test(m, pair, chosen_pair(p, m, pair) ? 2 : all_gpus(m),
+	message_add(m, p, last, MESSAGE_COPY_WRONG, -1);
+	observed_add_failed_test(m, pair, chosen_pair(p, m, pair) ? 2 : message_all_gpus(m),
 				 "simpleP2P read back wrong data",
 				 arena_printf(m->arena, "%s:%u", p->file, last->number));
 }

@@ -31,6 +31,16 @@ static const char *strip_kmsg(const char *s, int64_t *ret_time_us)
 	return s + n;
 }
 
+/* journalctl -o short-monotonic: "HOST kernel: text" behind the time; returns the text. */
+static const char *behind_host(const char *s)
+{
+	static const char mark[] = " kernel: ";
+	const char *name = s + strspn(s, " ");
+	size_t n = strcspn(name, " :");
+
+	return n && text_starts_with(name + n, mark) ? name + n + strlen(mark) : s;
+}
+
 /* "[ 1234.567890] text", also with the caller: "[ 1234.567890][ T567] text". */
 static const char *strip_seconds(const char *s, int64_t *ret_time_us)
 {
@@ -44,7 +54,7 @@ static const char *strip_seconds(const char *s, int64_t *ret_time_us)
 	s += n;
 	if (*s == '[')
 		(void)sscanf(s, "[ %*1[TC]%*9u]%n", &caller);
-	return s + caller;
+	return behind_host(s + caller);
 }
 
 /* dmesg -d and -e: "[ 1234.567890 <    0.000009>] text", "[  +0.000009] text" */

@@ -134,6 +134,7 @@ static void every_form_of_the_log(void **state)
 		{"[Mon Jan  5 10:11:12 2026] ", -1},
 		{"kern  :warn  : [ 3742.865956] ", 3742865956},
 		{"Jan  5 10:11:12 gpu-box kernel: ", -1},
+		{"[ 3742.865956] gpu-box kernel: ", 3742865956},
 		{"Jan 05 10:11:12 gpu-box kernel: [ 3742.865956] ", 3742865956},
 		{"2026-01-05T10:11:12.123456+00:00 gpu-box kernel: ", -1},
 	};

@@ -2203,6 +2203,14 @@ static const struct {
 	const char *rule; /* that hears it; NULL: none does */
 	enum severity severity;
 } messages[] = {
+	{LIST
+	 "[Feb 27 2025 15:10:12] [ERROR] [tid 12727] failed to find the GPU handle 16 in the multicast "
+	 "team request setup 7816392848190136371.\n",
+	 "nvswitch-fabric", SEVERITY_ERROR},
+	{LIST
+	 "WARNING 07-22 03:07:03 custom_all_reduce.py:118] Custom allreduce is disabled because your "
+	 "platform lacks GPU P2P capability or P2P test failed.\n",
+	 "custom-all-reduce", SEVERITY_WARNING},
 	{LIST "rmmod: ERROR: Module nvidia_drm is in use\n", "driver-module-current",
 	 SEVERITY_WARNING},
 	{LIST "rmmod: ERROR: Module snd_hda_intel is in use\n", NULL, 0},
@@ -2331,6 +2339,113 @@ static void tools_report(void **state)
 			fail_msg("%zu: %s", i, d->findings[0].rule->id);
 		release(d, t, m);
 	}
+}
+
+#define DIAG(rows)                                                                                 \
+	TWO_OF_NVML                                                                                \
+	"+---------------------------+------------------------------------------------+\n"         \
+	"| Diagnostic                | Result                                         |\n"         \
+	"+===========================+================================================+\n" rows    \
+	"+---------------------------+------------------------------------------------+\n"
+#define TWO_OF_NVML "GPU 0: NVIDIA L40S (UUID: GPU-1)\nGPU 1: NVIDIA L40S (UUID: GPU-2)\n\n"
+
+/* Which test of dcgmi diag failed, on which GPUs and why: DCGM 3 and 4. */
+static void tests_of_dcgm(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t observed;
+		int gpu; /* of the first; -1: of none in particular */
+		const char *what;
+	} tables[] = {
+		{DIAG("| PCIe                      | Fail - All                                     |\n"),
+		 1, -1, "dcgmi diag: PCIe"},
+		{DIAG("| GPU Memory                | Pass - GPU: 1                                  |\n"
+		      "|                           | Fail - GPU: 0                                  |\n"
+		      "| Warning                   | GPU 0 Error using CUDA API cuCtxCreate Check   |\n"
+		      "|                           | DCGM and system logs for errors.               |\n"),
+		 1, 0,
+		 "dcgmi diag: GPU Memory: GPU 0 Error using CUDA API cuCtxCreate Check DCGM and "
+		 "system logs for errors."},
+		{DIAG("| pcie                      | Fail                                           |\n"
+		      "|                           | GPU0: Pass                                     |\n"
+		      "|                           | GPU1: Fail                                     |\n"
+		      "| Warning: GPU1             | GPU 1's PCIe link is running at 8 lanes.       |\n"
+		      "| Info: GPU1                | GPU1: Fail                                     |\n"
+		      "| memory                    | Pass                                           |\n"),
+		 1, 1, "dcgmi diag: pcie: GPU 1's PCIe link is running at 8 lanes."},
+		{DIAG("| memory                    | Pass                                           |\n"
+		      "| Failover                  | Skip                                           |\n"),
+		 0, -1, NULL},
+		/* Only links that are down: no failure of a test; the table begins with a group of tests. */
+		{TWO_OF_NVML
+		 "+-----  Integration  -------+------------------------------------------------+\n"
+		 "| PCIe                      | Fail - All                                     |\n"
+		 "| Warning                   | GPU 0GPU 0's NvLink link 0 is currently down   |\n"
+		 "|                           | Run a field diagnostic on the GPU., GPU 0GPU   |\n"
+		 "|                           | 0's NvLink link 1 is currently down Run a fie  |\n"
+		 "+---------------------------+------------------------------------------------+\n",
+		 1, -1, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		struct machine *m = machine_of_one(tables[i].text);
+
+		assert_int_equal(m->observed_n, tables[i].observed);
+		if (m->observed_n)
+			assert_int_equal(m->observed[0].initiator, tables[i].gpu);
+		if (tables[i].what)
+			assert_string_equal(m->observed[0].failure.what, tables[i].what);
+		else if (m->observed_n)
+			assert_int_equal(m->observed[0].message, MESSAGE_NVLINK_DOWN);
+		machine_free(m);
+	}
+}
+
+static void links_of_dcgm(void **state)
+{
+	struct machine *m =
+		machine_of_one("GPUs:\n    gpuId 0:\n        D U X _\n    gpuId 1:\n"
+			       "        U U U U\nNvSwitches:\n    No NvSwitches found.\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_fact(m->gpus[0].nvlinks[0].active, 0, "a:3");
+	assert_fact(m->gpus[0].nvlinks[1].active, 1, "a:3");
+	assert_fact(m->gpus[0].nvlinks[2].active, 0, "a:3");
+	assert_true(fact_unknown(m->gpus[0].nvlinks[3].active));
+	assert_fact(m->gpus[1].nvlinks[3].active, 1, "a:5");
+	machine_free(m);
+}
+
+/* The tree names GPUs, and not their other functions or NVSwitches. */
+static void gpus_of_a_tree(void **state)
+{
+	struct machine *m = machine_of_one(
+		"-[0000:00]-+-01.1-[01]--+-00.0  NVIDIA Corporation AD102 [GeForce RTX 4090]\n"
+		"           |            \\-00.1  NVIDIA Corporation AD102 High Definition Audio Controller\n"
+		"           +-02.1-[02]----00.0  NVIDIA Corporation GH100 [H100 NVSwitch]\n"
+		"           \\-03.1-[03]----00.0  NVIDIA Corporation Device 2b85\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 1);
+	assert_string_equal(m->gpus[0].pci->name, "0000:01:00.0");
+	assert_string_equal(m->gpus[0].model.value, "NVIDIA GeForce RTX 4090");
+	machine_free(m);
+}
+
+/* iproute2 before 5.0 begins with the numbers of device and port. */
+static void old_rdma_link(void **state)
+{
+	struct machine *m = machine_of_one(
+		"1/1: mlx5_0/1: subnet_prefix fe80:0000:0000:0000 lid 13399 sm_lid 49151 lmc 0 state "
+		"ACTIVE physical_state LINK_UP\n");
+
+	(void)state;
+	assert_int_equal(m->rdma_n, 1);
+	assert_string_equal(m->rdma[0].ports[0].state.value, "ACTIVE");
+	machine_free(m);
 }
 
 /* A dump states the GPUs and NICs that NCCL found; a recording of it holds no hash and no GUID. */
@@ -2540,6 +2655,10 @@ int main(void)
 		cmocka_unit_test(collected_environments),
 		cmocka_unit_test(perftest_pages),
 		cmocka_unit_test(rates_of_perftest),
+		cmocka_unit_test(tests_of_dcgm),
+		cmocka_unit_test(links_of_dcgm),
+		cmocka_unit_test(gpus_of_a_tree),
+		cmocka_unit_test(old_rdma_link),
 		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),

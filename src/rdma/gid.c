@@ -145,6 +145,16 @@ static bool can_talk(const struct verbs_gid_entry *own, const struct verbs_gid_e
 	       gid_family(&own->gid) == gid_family(&far->gid);
 }
 
+static void explain_pair(struct gid_choice *own, const struct verbs_gid_entry *far)
+{
+	char kind[80];
+
+	explain(&own->entry, false, kind, sizeof(kind));
+	snprintf(own->reason, sizeof(own->reason), "%s; %s", kind,
+		 gid_same_network(&own->entry.gid, &far->gid) ? "both are of one network"
+							      : "of two networks");
+}
+
 bool gid_choose_pair(const struct verbs_gid_entry *own, size_t own_n,
 		     const struct verbs_gid_entry *far, size_t far_n, bool infiniband,
 		     struct gid_choice *ret_own, struct verbs_gid_entry *ret_far)
@@ -169,6 +179,6 @@ bool gid_choose_pair(const struct verbs_gid_entry *own, size_t own_n,
 			*ret_far = far[k];
 		}
 	if (best != UINT_MAX)
-		explain(&ret_own->entry, false, ret_own->reason, sizeof(ret_own->reason));
+		explain_pair(ret_own, ret_far);
 	return best != UINT_MAX;
 }

@@ -327,11 +327,9 @@ static bool is_of_the_network(enum rdma_step s)
 }
 
 /* The addresses of a pair that is not reached, which often say why. */
-static void add_addresses(struct document *out, const struct rdma_hosts *h,
-			  const struct host_fault *f)
+static void add_addresses(struct document *out, const struct host_fault *f)
 {
-	const union verbs_gid *a = &h->s->listing->ports[f->pair->own].gid.entry.gid;
-	const union verbs_gid *b = &h->far[f->pair->far].port.gid.entry.gid;
+	const union verbs_gid *a = &f->pair->gid.entry.gid, *b = &f->pair->far_gid.gid;
 	char own[GID_TEXT], far[GID_TEXT];
 
 	if (f->measure >= 0 || !is_of_the_network(f->failure->step))
@@ -360,7 +358,7 @@ static void add_fault(struct document *out, const struct rdma_hosts *h, const st
 	document_paragraph(out, STYLE_BAD, 0, "%s failed: %s.", rdma_step_text(f->failure->step),
 			   strbuf_str(&who));
 	add_rdma_cause(out, f->failure);
-	add_addresses(out, h, f);
+	add_addresses(out, f);
 }
 
 static void add_faults(struct document *out, const struct rdma_hosts *h)
@@ -540,6 +538,25 @@ static void add_cells(struct document *out, const struct rdma_hosts *h)
 				add_values(out, h, &h->pairs[i], k, m);
 }
 
+/* Which address each rail uses, and why. */
+static void add_rail_addresses(struct document *out, const struct rdma_hosts *h)
+{
+	document_blank(out);
+	for (size_t i = 0; i < pair_n(h); i++) {
+		const struct host_pair *p = &h->pairs[i];
+		char own[PORT_NAME], far[PORT_NAME], a[GID_TEXT], b[GID_TEXT];
+
+		if (!p->rail || !p->meets)
+			continue;
+		gid_text(&p->gid.entry.gid, a);
+		gid_text(&p->far_gid.gid, b);
+		document_item(out, STYLE_PLAIN, 0, "address",
+			      "%s to %s: %s (index %u) and %s (index %u): %s",
+			      own_name(h, p->own, own), far_name(h, p->far, far), a,
+			      p->gid.entry.gid_index, b, p->far_gid.gid_index, p->gid.reason);
+	}
+}
+
 void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool verbose)
 {
 	add_verdict(out, h);
@@ -553,6 +570,8 @@ void report_rdma_hosts(struct document *out, const struct rdma_hosts *h, bool ve
 	for (size_t i = 0; i < pair_n(h); i++)
 		add_too_slow(out, h, &h->pairs[i]);
 	add_rounds(out, h);
+	if (verbose)
+		add_rail_addresses(out, h);
 	if (verbose && rdma_hosts_count(h).measured)
 		add_cells(out, h);
 }

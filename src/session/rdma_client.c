@@ -158,24 +158,13 @@ static struct rdma_load load_of(const struct rdma_hosts *h, const struct turn *t
 	};
 }
 
-/* The addresses that the two ports use; false: none fit. */
-static bool choose_addresses(const struct rdma_hosts *h, const struct host_pair *p,
-			     struct gid_choice *own, struct verbs_gid_entry *far)
-{
-	const struct nic_port *a = &h->s->listing->ports[p->own], *b = &h->far[p->far].port;
-
-	return a->link_layer == b->link_layer &&
-	       gid_choose_pair(a->gids, a->gid_n, b->gids, b->gid_n,
-			       a->link_layer == VERBS_LINK_INFINIBAND, own, far);
-}
-
 static bool make_job(const struct rdma_hosts *h, struct turn *t)
 {
 	const struct nic_port *p = &h->s->listing->ports[t->pair->own];
-	struct verbs_gid_entry far;
 
 	t->job = (struct link_job){
 		.port = p->number,
+		.gid = t->pair->gid,
 		.relaxed = hosts_relax(h, measure_of(t)),
 		.load = load_of(h, t),
 		.owner_limit_us = HOSTS_OWNER_US,
@@ -185,7 +174,7 @@ static bool make_job(const struct rdma_hosts *h, struct turn *t)
 	t->job.places = t->measure < 0
 				? REACH_PLACES
 				: end_places(window_of(h->s, t->pair, t->job.way), &t->job.load);
-	return choose_addresses(h, t->pair, &t->job.gid, &far);
+	return t->pair->meets;
 }
 
 /* ---- steps ---- */
@@ -193,16 +182,12 @@ static bool make_job(const struct rdma_hosts *h, struct turn *t)
 static void send_request(struct client *c, const struct turn *t, enum peer_word w)
 {
 	const struct rdma_load *l = &t->job.load;
-	struct gid_choice own;
-	struct verbs_gid_entry far = {0};
 	struct peer_message m = {.word = w};
 
-	if (w == PEER_OPEN) {
+	if (w == PEER_OPEN)
 		put_queue(&m, &t->far); /* here still this side's own */
-		choose_addresses(c->h, t->pair, &own, &far);
-	}
 	m.v[PEER_K_PORT] = t->pair->far;
-	m.v[PEER_K_INDEX] = far.gid_index;
+	m.v[PEER_K_INDEX] = t->pair->far_gid.gid_index;
 	m.v[PEER_K_BYTES] = l->bytes;
 	m.v[PEER_K_LATENCY] = l->latency_bytes;
 	m.v[PEER_K_DEPTH] = l->depth;
@@ -689,13 +674,9 @@ static void reach_all(struct client *c)
 /* ---- rails ---- */
 
 /* Less is better: the far port that fewest use, in the same network, in the same position. */
-static size_t cost_of(const struct rdma_hosts *h, const struct host_pair *p, const size_t *taken)
+static size_t cost_of(const struct host_pair *p, const size_t *taken)
 {
-	struct gid_choice own = {0};
-	struct verbs_gid_entry far = {0};
-
-	choose_addresses(h, p, &own, &far);
-	return taken[p->far] * 4 + (gid_same_network(&own.entry.gid, &far.gid) ? 0 : 2) +
+	return taken[p->far] * 4 + (gid_same_network(&p->gid.entry.gid, &p->far_gid.gid) ? 0 : 2) +
 	       (p->own != p->far);
 }
 
@@ -712,7 +693,7 @@ static void choose_rails(struct rdma_hosts *h)
 			if (p->reach != REACH_YES)
 				continue;
 			p->rail = h->s->o->all;
-			if (!best || cost_of(h, p, taken) < cost_of(h, best, taken))
+			if (!best || cost_of(p, taken) < cost_of(best, taken))
 				best = p;
 		}
 		if (!best)

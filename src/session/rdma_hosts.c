@@ -75,12 +75,23 @@ struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t
 	return &h->pairs[own * h->far_n + far];
 }
 
+static struct host_pair new_pair(const struct rdma_hosts *h, size_t own, size_t far)
+{
+	const struct nic_port *a = &h->s->listing->ports[own], *b = &h->far[far].port;
+	struct host_pair p = {.own = own, .far = far};
+
+	p.meets = a->link_layer == b->link_layer &&
+		  gid_choose_pair(a->gids, a->gid_n, b->gids, b->gid_n,
+				  a->link_layer == VERBS_LINK_INFINIBAND, &p.gid, &p.far_gid);
+	return p;
+}
+
 void hosts_pair_up(struct rdma_hosts *h)
 {
 	h->pairs = xcalloc(h->s->listing->n * h->far_n + 1, sizeof(*h->pairs));
 	for (size_t i = 0; i < h->s->listing->n; i++)
 		for (size_t k = 0; k < h->far_n; k++)
-			*rdma_hosts_pair(h, i, k) = (struct host_pair){.own = i, .far = k};
+			*rdma_hosts_pair(h, i, k) = new_pair(h, i, k);
 }
 
 /* ---- kinds of messages ---- */
@@ -236,8 +247,7 @@ bool rdma_hosts_are_rails(const struct rdma_hosts *h)
 
 	for (size_t i = 0; h->pairs && i < h->s->listing->n * h->far_n; i++) {
 		const struct host_pair *p = &h->pairs[i];
-		bool same = gid_same_network(&h->s->listing->ports[p->own].gid.entry.gid,
-					     &h->far[p->far].port.gid.entry.gid);
+		bool same = p->meets && gid_same_network(&p->gid.entry.gid, &p->far_gid.gid);
 
 		if (p->reach == REACH_UNTRIED)
 			continue;

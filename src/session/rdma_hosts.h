@@ -23,6 +23,9 @@ enum reach { REACH_UNTRIED, REACH_YES, REACH_NO };
 /* A port of this host and one of the other. */
 struct host_pair {
 	size_t own, far;
+	bool meets;            /* they have addresses of one type and family: */
+	struct gid_choice gid; /* these are used, and why */
+	struct verbs_gid_entry far_gid;
 	enum reach reach;
 	struct rdma_failure failure; /* of reaching it */
 	bool rail;                   /* its rates are measured */

@@ -883,6 +883,62 @@ static void addresses_are_chosen_with_a_reason(void **state)
 	}
 }
 
+#define V4_NEAR "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\x4f"
+#define V4_FAR  "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\x09\x02\x0f"
+
+static size_t take_table(const char *const *raws, struct verbs_gid_entry ret[static 2])
+{
+	size_t n = 0;
+
+	for (; n < 2 && raws[n]; n++) {
+		ret[n] = (struct verbs_gid_entry){.gid_index = (uint32_t)n,
+						  .gid_type = VERBS_GID_ROCE_V2};
+		memcpy(ret[n].gid.raw, raws[n], 16);
+	}
+	return n;
+}
+
+/* What either would take by itself is not what the two can use. */
+static void addresses_of_two_ports_are_chosen_together(void **state)
+{
+	static const struct {
+		const char *own[2], *far[2];
+		int index[2]; /* -1: none fit */
+		const char *reason;
+	} rows[] = {
+		{{V4_FAR, V4},
+		 {V4_NEAR},
+		 {1, 0},
+		 "RoCE v2, a routable IPv4 address; both are of one network"},
+		{{V4_FAR}, {V4_NEAR}, {0, 0}, "RoCE v2, a routable IPv4 address; of two networks"},
+		{{V4, V6},
+		 {V6},
+		 {1, 0},
+		 "RoCE v2, a routable IPv6 address; both are of one network"},
+		{{V6_LINK, V4_FAR},
+		 {V6_LINK, V4_NEAR},
+		 {1, 1},
+		 "RoCE v2, a routable IPv4 address; of two networks"},
+		{{V4}, {V6}, {-1, -1}, ""},
+		{{V6_LINK}, {V6}, {-1, -1}, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct verbs_gid_entry own[2], far[2], chosen = {0};
+		struct gid_choice c = {0};
+		size_t own_n = take_table(rows[i].own, own), far_n = take_table(rows[i].far, far);
+		bool found = gid_choose_pair(own, own_n, far, far_n, false, &c, &chosen);
+
+		if (found != (rows[i].index[0] >= 0) ||
+		    (found && ((int)c.entry.gid_index != rows[i].index[0] ||
+			       (int)chosen.gid_index != rows[i].index[1])) ||
+		    strcmp(c.reason, rows[i].reason) != 0)
+			fail_msg("row %zu: %u and %u, %s", i, c.entry.gid_index, chosen.gid_index,
+				 c.reason);
+	}
+}
+
 /* ---- workers ---- */
 
 static void run_by_worker(struct rdma_worker *w, const char *device, struct loopback_result *ret)
@@ -989,6 +1045,7 @@ int main(void)
 		cmocka_unit_test(causes_are_whole),
 		cmocka_unit_test(payload_rates),
 		cmocka_unit_test(addresses_are_chosen_with_a_reason),
+		cmocka_unit_test(addresses_of_two_ports_are_chosen_together),
 		cmocka_unit_test(an_address_can_be_forced),
 		cmocka_unit_test(a_worker_that_dies_is_told_and_replaced),
 		cmocka_unit_test(a_worker_that_hangs_is_killed),

@@ -61,9 +61,12 @@ static struct source *foresee_undone(struct change_session *fix)
 static int open_undone(const struct plan_session *s, const struct change_session *fix,
 		       struct source **ret)
 {
-	int r = s->undone ? source_open_root(fix->root ? fix->root : "/", NULL, NULL, ret) : 0;
+	int r;
 
-	if (r == 0 && s->undone)
+	if (!fix || !s->undone)
+		return 0;
+	r = source_open_root(fix->root ? fix->root : "/", NULL, NULL, ret);
+	if (r == 0)
 		*ret = source_new_over(*ret, s->undone);
 	return r;
 }

@@ -150,7 +150,7 @@ static int run_topo(const void *options, const char *const *args)
 		return fail(EXIT_REFUSED, "--observed has no effect on -m and -p2p");
 	if (machine_choice_read(&o->common.machine, view.parts, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	t = topology_new(m);
+	t = view.parts == MACHINE_TO_JUDGE ? topology_new(m) : topology_classes(m);
 	r = view.print(t, o);
 	topology_free(t);
 	machine_free(m);

@@ -39,18 +39,20 @@ static void fill_self(struct path *p)
 }
 
 static void fill_path(const struct path_facts *s, const struct endpoint *a,
-		      const struct endpoint *b, struct path *p)
+		      const struct endpoint *b, bool judged, struct path *p)
 {
 	if (a == b) {
 		fill_self(p);
 		return;
 	}
 	path_classify(s, a, b, p);
+	if (!judged)
+		return;
 	path_rate(s, a, b, p);
 	path_chain(s, a, b, p);
 }
 
-struct topology *topology_new(const struct machine *m)
+static struct topology *make(const struct machine *m, bool judged)
 {
 	struct arena *arena = arena_new();
 	struct topology *t = arena_alloc(arena, 1, sizeof(*t));
@@ -65,8 +67,19 @@ struct topology *topology_new(const struct machine *m)
 	path_facts_collect(arena, m, &s);
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < n; j++)
-			fill_path(&s, &t->endpoints[i], &t->endpoints[j], &t->paths[i * n + j]);
+			fill_path(&s, &t->endpoints[i], &t->endpoints[j], judged,
+				  &t->paths[i * n + j]);
 	return t;
+}
+
+struct topology *topology_new(const struct machine *m)
+{
+	return make(m, true);
+}
+
+struct topology *topology_classes(const struct machine *m)
+{
+	return make(m, false);
 }
 
 void topology_free(struct topology *t)

@@ -241,6 +241,8 @@ struct topology {
 /* Never fails: what is unknown in the machine is unknown in the paths. The machine must outlive it.
  */
 struct topology *topology_new(const struct machine *m);
+/* The same with classes of paths alone, as a matrix shows them: no rates and no verdicts. */
+struct topology *topology_classes(const struct machine *m);
 void topology_free(struct topology *t);
 
 const struct path *topology_path(const struct topology *t, size_t initiator, size_t target);

@@ -67,6 +67,9 @@ const char *nccl_topology_keep(const struct part *p, const struct text_line *l, 
 void launch_observe(const struct part *p, struct machine *m);
 
 /* rdma_texts.c: */
+#define NIC_NAME_SIZE 64
+/* The n characters are a NIC's name, "mlx5_0". */
+bool nic_name_read(const char *s, size_t n, char name[NIC_NAME_SIZE]);
 PART_KIND(ibstat);
 const char *ibstat_keep(const struct part *p, const struct text_line *l, struct arena *a);
 PART_KIND(ibstatus);

@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 64 };
-
 /* Smaller messages measure the rate of messages, not that of the path. */
 #define LEAST_BYTES 4096
 
@@ -96,24 +94,18 @@ static const char *second_value(const struct text_line *l, const char *key)
 }
 
 /* "Device         : mlx5_0"; false: the line does not name it. */
-static bool read_device(const struct text_line *l, char name[NAME_SIZE])
+static bool read_device(const struct text_line *l, char name[NIC_NAME_SIZE])
 {
 	const char *s = second_value(l, " Device");
 	size_t n = s ? strcspn(s, " ") : 0;
 
-	if (!n || n >= NAME_SIZE || !isalpha((unsigned char)*s))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr("_-.", s[i]))
-			return false;
-	text_copy(name, NAME_SIZE, s, n);
-	return true;
+	return nic_name_read(s, n, name);
 }
 
 /* Of the machine only the NIC: neither its port nor the domain of a GPU's address is named. */
 void perftest_decode(const struct part *p, struct claims *c)
 {
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 
 	for (size_t i = 0; i < p->n; i++)
 		if (read_device(&p->lines[i], name))
@@ -123,7 +115,7 @@ void perftest_decode(const struct part *p, struct claims *c)
 /* ---- rates ---- */
 
 struct table {
-	char nic[NAME_SIZE];
+	char nic[NIC_NAME_SIZE];
 	bool of_gpu; /* it used memory of a GPU */
 	int gpu;     /* which; -1: unknown */
 	bool usable; /* one port, and no atomic operations */

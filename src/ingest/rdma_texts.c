@@ -18,27 +18,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 64, PORTS = 254 };
+enum { PORTS = 254 };
 
 /* The NIC and port that the lines are about. */
 struct nic_lines {
 	const struct part *part;
 	struct claims *claims;
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 	unsigned port; /* 0: the lines are about the NIC */
 	unsigned lanes;
 };
 
 #define PORT_FILE "sys/class/infiniband/%s/ports/%u/"
 
-static bool read_name(const char *s, size_t n, char name[NAME_SIZE])
+bool nic_name_read(const char *s, size_t n, char name[NIC_NAME_SIZE])
 {
-	if (!n || n >= NAME_SIZE || !isalpha((unsigned char)*s))
+	if (!n || n >= NIC_NAME_SIZE || !isalpha((unsigned char)*s))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)s[i]) && !strchr("_-.", s[i]))
 			return false;
-	text_copy(name, NAME_SIZE, s, n);
+	text_copy(name, NIC_NAME_SIZE, s, n);
 	return true;
 }
 
@@ -68,9 +68,9 @@ static void claim_port(struct nic_lines *n, const struct text_line *l, const cha
 
 /* What the lines of each NIC of a part leave out. */
 static void claim_extents(const struct part *p, struct claims *c,
-			  bool (*starts)(const struct text_line *l, char name[NAME_SIZE]))
+			  bool (*starts)(const struct text_line *l, char name[NIC_NAME_SIZE]))
 {
-	char name[NAME_SIZE] = "", next[NAME_SIZE];
+	char name[NIC_NAME_SIZE] = "", next[NIC_NAME_SIZE];
 	size_t from = 0;
 
 	for (size_t i = 0; i <= p->n; i++) {
@@ -259,9 +259,9 @@ static bool put_label(struct nic_lines *n, const struct text_line *l,
 
 /* Lines that are deeper than the first, and empty ones between; `starts` begins another NIC. */
 static size_t deeper_lines(const struct text_line *lines, size_t n,
-			   bool (*starts)(const struct text_line *l, char name[NAME_SIZE]))
+			   bool (*starts)(const struct text_line *l, char name[NIC_NAME_SIZE]))
 {
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 	size_t end = 1;
 
 	for (size_t i = 1; i < n; i++) {
@@ -275,9 +275,9 @@ static size_t deeper_lines(const struct text_line *lines, size_t n,
 }
 
 static void count_nics(struct part *p, const struct text_line *lines, size_t n,
-		       bool (*starts)(const struct text_line *l, char name[NAME_SIZE]))
+		       bool (*starts)(const struct text_line *l, char name[NIC_NAME_SIZE]))
 {
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -286,9 +286,9 @@ static void count_nics(struct part *p, const struct text_line *lines, size_t n,
 }
 
 static size_t match_nics(struct part *p, const struct text_line *lines, size_t n,
-			 bool (*starts)(const struct text_line *l, char name[NAME_SIZE]))
+			 bool (*starts)(const struct text_line *l, char name[NIC_NAME_SIZE]))
 {
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 
 	if (!starts(&lines[0], name))
 		return 0;
@@ -311,14 +311,14 @@ static const char *keep_no_guids(const struct part *p, const struct text_line *l
 /* ---- ibstat ---- */
 
 /* "CA 'mlx5_0'" */
-static bool starts_ibstat(const struct text_line *l, char name[NAME_SIZE])
+static bool starts_ibstat(const struct text_line *l, char name[NIC_NAME_SIZE])
 {
 	const char *s = line_text(l);
 
 	if (!text_starts_with(s, "CA '"))
 		return false;
 	s += strlen("CA '");
-	return s[strcspn(s, "'")] == '\'' && read_name(s, strcspn(s, "'"), name);
+	return s[strcspn(s, "'")] == '\'' && nic_name_read(s, strcspn(s, "'"), name);
 }
 
 size_t ibstat_match(struct part *p, const struct text_line *lines, size_t n)
@@ -357,7 +357,7 @@ const char *ibstat_keep(const struct part *p, const struct text_line *l, struct 
 /* ---- ibstatus ---- */
 
 /* "Infiniband device 'mlx5_0' port 1 status:" */
-static bool read_ibstatus(const struct text_line *l, char name[NAME_SIZE], unsigned *ret_port)
+static bool read_ibstatus(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port)
 {
 	static const char start[] = "Infiniband device '";
 	const char *s = line_text(l);
@@ -368,10 +368,10 @@ static bool read_ibstatus(const struct text_line *l, char name[NAME_SIZE], unsig
 	s += strlen(start);
 	n = strcspn(s, "'");
 	return s[n] == '\'' && sscanf(s + n, "' port %3u status", ret_port) == 1 &&
-	       read_name(s, n, name);
+	       nic_name_read(s, n, name);
 }
 
-static bool starts_ibstatus(const struct text_line *l, char name[NAME_SIZE])
+static bool starts_ibstatus(const struct text_line *l, char name[NIC_NAME_SIZE])
 {
 	unsigned port;
 
@@ -408,11 +408,11 @@ void ibstatus_decode(const struct part *p, struct claims *c)
 /* ---- ibv_devinfo ---- */
 
 /* "hca_id:	mlx5_0" */
-static bool starts_devinfo(const struct text_line *l, char name[NAME_SIZE])
+static bool starts_devinfo(const struct text_line *l, char name[NIC_NAME_SIZE])
 {
 	const char *value = line_value(l, "hca_id");
 
-	return value && read_name(value, strlen(value), name);
+	return value && nic_name_read(value, strlen(value), name);
 }
 
 size_t ibv_devinfo_match(struct part *p, const struct text_line *lines, size_t n)
@@ -456,7 +456,7 @@ void ibv_devinfo_decode(const struct part *p, struct claims *c)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct text_line *l = &p->lines[i];
 		const char *port = line_value(l, "port");
-		char name[NAME_SIZE];
+		char name[NIC_NAME_SIZE];
 		bool nic = starts_devinfo(l, name);
 
 		/* What follows a port's GIDs shows that they were not cut off. */
@@ -491,7 +491,7 @@ const char *ibv_devinfo_keep(const struct part *p, const struct text_line *l, st
 /* ---- rdma link ---- */
 
 /* "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0"; before iproute2 5.0 "1/1: mlx5_0/1: state ..." */
-static bool read_rdma_link(const struct text_line *l, char name[NAME_SIZE], unsigned *ret_port)
+static bool read_rdma_link(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port)
 {
 	const char *s = line_text(l);
 	int start = 0;
@@ -503,7 +503,7 @@ static bool read_rdma_link(const struct text_line *l, char name[NAME_SIZE], unsi
 	s += start ? (size_t)start : strlen("link ");
 	n = strcspn(s, "/ ");
 	return s[n] == '/' && sscanf(s + n, "/%3u", ret_port) == 1 && strstr(s, " state ") &&
-	       read_name(s, n, name);
+	       nic_name_read(s, n, name);
 }
 
 /* Lines of which each is about one port. */
@@ -520,7 +520,7 @@ static size_t match_lines(struct part *p, const struct text_line *lines, size_t 
 
 static bool is_rdma_link(const struct text_line *l)
 {
-	char name[NAME_SIZE];
+	char name[NIC_NAME_SIZE];
 	unsigned port;
 
 	return read_rdma_link(l, name, &port);
@@ -557,12 +557,12 @@ void rdma_link_decode(const struct part *p, struct claims *c)
  * "mlx5_0 port 1 ==> ib0 (Up)"; with -v "0000:17:00.0 mlx5_0 (MT4129 - MCX75510AAS) ... fw 28.39.1002 port 1
  * (ACTIVE) ==> ib0 (Up)". ret_address: "" without -v.
  */
-static bool read_netdev(const struct text_line *l, char name[NAME_SIZE], unsigned *ret_port,
+static bool read_netdev(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port,
 			char ret_address[PCI_ADDRESS_LEN])
 {
 	const char *s = line_text(l), *port = strstr(s, " port ");
 	struct pci_address a;
-	char word[NAME_SIZE];
+	char word[NIC_NAME_SIZE];
 	size_t n = strcspn(s, " ");
 
 	*ret_address = '\0';
@@ -576,12 +576,12 @@ static bool read_netdev(const struct text_line *l, char name[NAME_SIZE], unsigne
 		s += n + strspn(s + n, " ");
 		n = strcspn(s, " ");
 	}
-	return read_name(s, n, name);
+	return nic_name_read(s, n, name);
 }
 
 static bool is_netdev(const struct text_line *l)
 {
-	char name[NAME_SIZE], address[PCI_ADDRESS_LEN];
+	char name[NIC_NAME_SIZE], address[PCI_ADDRESS_LEN];
 	unsigned port;
 
 	return read_netdev(l, name, &port, address);
@@ -626,14 +626,14 @@ static bool is_gids_end(const struct text_line *l)
 }
 
 /* "mlx5_0  1  3  0000:...:ffff:0a01:0203  10.1.2.3  v2  eth0" */
-static bool read_gid_row(const struct text_line *l, char name[NAME_SIZE], unsigned *ret_port,
+static bool read_gid_row(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port,
 			 unsigned *ret_index, char ret_gid[40], bool *ret_v2)
 {
 	const char *s = line_text(l);
 	size_t n = strcspn(s, " ");
 	int end = 0;
 
-	if (!read_name(s, n, name) ||
+	if (!nic_name_read(s, n, name) ||
 	    sscanf(s + n, " %3u %4u %n", ret_port, ret_index, &end) != 2 || !end)
 		return false;
 	s += n + (size_t)end;
@@ -644,7 +644,7 @@ static bool read_gid_row(const struct text_line *l, char name[NAME_SIZE], unsign
 
 static bool is_gid_row(const struct text_line *l)
 {
-	char name[NAME_SIZE], gid[40];
+	char name[NIC_NAME_SIZE], gid[40];
 	unsigned port, index;
 	bool v2;
 
@@ -722,7 +722,7 @@ size_t ofed_info_match(struct part *p, const struct text_line *lines, size_t n)
 
 void ofed_info_decode(const struct part *p, struct claims *c)
 {
-	char release[NAME_SIZE];
+	char release[NIC_NAME_SIZE];
 
 	text_copy(release, sizeof(release), line_text(&p->lines[0]), ofed_length(&p->lines[0]));
 	claim(c, CLAIM_AT(p, &p->lines[0]), release, "etc/mlnx-release");

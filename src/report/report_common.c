@@ -3,12 +3,15 @@
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "bench/statistics.h"
 #include "machine/container.h"
 #include "result/figures.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -255,6 +258,15 @@ void add_numbering(struct document *out, const struct machine *m)
 int short_length(const char *name)
 {
 	return (int)strcspn(name, " ");
+}
+
+void add_summary_cells(struct document *out, const struct summary *v)
+{
+	const double values[] = {v->median, v->low, v->high, v->min, v->max};
+
+	for (size_t i = 0; i < ARRAY_LEN(values); i++)
+		document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
+	document_cell(out, STYLE_PLAIN, "%zu", v->n);
 }
 
 void add_simulated(struct document *out, size_t n)

@@ -31,6 +31,9 @@ void add_numbering(struct document *out, const struct machine *m);
 
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */
 int short_length(const char *name);
+struct summary;
+/* Six cells: median, low, high, least, most, samples. */
+void add_summary_cells(struct document *out, const struct summary *v);
 /* That n simulated devices were used. */
 void add_simulated(struct document *out, size_t n);
 struct rdma_failure;

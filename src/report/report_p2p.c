@@ -376,8 +376,6 @@ static void add_cells(struct document *out, const struct block *b)
 	document_titles(out, heads);
 	FOR_EACH_CELL(c, b)
 	{
-		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,
-					 c->value.max};
 		AUTO_STRBUF struct strbuf name = {0};
 
 		if (!c->value.n)
@@ -385,9 +383,7 @@ static void add_cells(struct document *out, const struct block *b)
 		add_pair(&name, b->r, c);
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&name));
-		for (size_t i = 0; i < 5; i++)
-			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
-		document_cell(out, STYLE_PLAIN, "%zu", c->value.n);
+		add_summary_cells(out, &c->value);
 		document_cell(out, STYLE_PLAIN, "%s", stop_word(c->stop));
 		document_cell(out, c->data == P2P_WRONG ? STYLE_BAD : STYLE_PLAIN, "%s",
 			      data_word(c->data));

@@ -545,8 +545,6 @@ static void add_run(struct document *out, const struct rdma_session *s, const st
 {
 	for (int m = 0; m < RDMA_MEASURE_N; m++) {
 		const struct rdma_cell *c = &r->result.cells[m];
-		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,
-					 c->value.max};
 		AUTO_STRBUF struct strbuf name = {0};
 		char size[BYTES_TEXT_SIZE];
 
@@ -557,9 +555,7 @@ static void add_run(struct document *out, const struct rdma_session *s, const st
 		document_cell(out, STYLE_PLAIN, "%s %s, %s", rdma_metric((enum rdma_measure)m),
 			      bytes_text(rdma_bytes(r->size, (enum rdma_measure)m), size),
 			      strbuf_str(&name));
-		for (size_t i = 0; i < 5; i++)
-			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
-		document_cell(out, STYLE_PLAIN, "%zu", c->value.n);
+		add_summary_cells(out, &c->value);
 		document_cell(out, STYLE_PLAIN, "%s", p->class);
 	}
 }

@@ -1094,9 +1094,10 @@ static void test_first_release_cut_short_line(void **state)
 /* ---- Proxmox ---- */
 
 /*
- * A stand-in for proxmox-boot-tool, which Debian does not have (bookworm, trixie, sid), and whose source was not at
- * hand: it is written from what Proxmox VE 8 documents, and what its hook zz-proxmox-boot prints, of "refresh": each
- * of its partitions gets the kernels and an entry of each, with the words of /etc/kernel/cmdline.
+ * A stand-in for proxmox-boot-tool, which Debian does not have (bookworm, trixie, sid). What it writes was compared with
+ * the source of "refresh" (zz-proxmox-boot of proxmox-kernel-helper 8.1.0): each of its partitions gets the kernels and an entry
+ * of each, with the first line of /etc/kernel/cmdline, which must have root=; a copy that fails ends it. What else the real
+ * one does is not here: that it ends well where it passes over a partition that is not there, or cannot be mounted.
  */
 static const char *const proxmox_entries[] = {"run/esp/AAAA/loader/entries/proxmox-6.8.conf",
 					      "run/esp/BBBB/loader/entries/proxmox-6.8.conf"};
@@ -1105,9 +1106,14 @@ static int refresh(void *context, const char *const *argv)
 {
 	struct rig *g = context;
 	AUTO_FREE char *line = rig_get(g, RIG_LINE);
-	AUTO_FREE char *text = xprintf("title Proxmox\nlinux /6.8/linux\noptions %s", line);
+	AUTO_FREE char *text =
+		xprintf("title    Proxmox Virtual Environment\nversion  6.8\noptions  %.*s\n"
+			"linux    /EFI/proxmox/6.8/vmlinuz-6.8\n",
+			(int)strcspn(line, "\n"), line);
 
 	assert_string_equal(argv[1], "refresh");
+	if (!strstr(line, "root="))
+		return 1;
 	for (size_t i = 0; i < 2; i++) {
 		rig_put(g, proxmox_entries[i], text);
 		if (g->random-- == 1) /* the second partition is full */

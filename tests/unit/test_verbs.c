@@ -137,6 +137,7 @@ static void numbers_are_the_librarys(void **state)
 
 static struct verbs verbs;
 static int (*live)(void);
+static int (*registered)(int relaxed);
 
 static int load(void **state)
 {
@@ -147,7 +148,9 @@ static int load(void **state)
 		fail_msg("%s", err_msg());
 	lib = dlopen(VERBS_LIBRARY, RTLD_NOW);
 	live = (int (*)(void))dlsym(lib, "verbs_standin_live");
+	registered = (int (*)(int))dlsym(lib, "verbs_standin_registered");
 	assert_non_null(live);
+	assert_non_null(registered);
 	return 0;
 }
 
@@ -428,6 +431,37 @@ static void several_queues_share_the_window(void **state)
 	for (int m = RDMA_WRITE; m <= RDMA_BOTH; m++)
 		assert_int_equal(r.cells[m].data, RDMA_DATA_RIGHT);
 	free(j);
+}
+
+/* Both sides have two memories each. Whoever looks at a message's last byte registers them again, without it. */
+static void ordering_is_relaxed_for_rates_only(void **state)
+{
+	static const struct {
+		enum region_way way;
+		bool asked;
+		unsigned measures;
+		int relaxed, strict;
+	} rows[] = {
+		{REGION_HOST, true, 1u << RDMA_WRITE, 4, 0},
+		{REGION_DMABUF, true, 1u << RDMA_WRITE, 4, 0},
+		{REGION_PEER, true, 1u << RDMA_READ, 4, 0},
+		{REGION_HOST, true, 1u << RDMA_WRITE | 1u << RDMA_LATENCY_WRITE, 4, 4},
+		{REGION_HOST, false, 1u << RDMA_WRITE | 1u << RDMA_LATENCY_WRITE, 0, 4},
+		{REGION_DMABUF, false, 1u << RDMA_WRITE, 0, 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct loopback_job *j = job_of(rows[i].way);
+		struct loopback_result r;
+
+		j->measures = rows[i].measures;
+		j->relaxed = rows[i].asked;
+		run("", j, &r);
+		assert_int_equal(registered(true), rows[i].relaxed);
+		assert_int_equal(registered(false), rows[i].strict);
+		free(j);
+	}
 }
 
 /* ---- what fails before data moves ---- */
@@ -1029,6 +1063,7 @@ int main(void)
 		cmocka_unit_test(the_clock_is_no_part_of_a_latency),
 		cmocka_unit_test(as_many_latencies_as_there_is_time_for),
 		cmocka_unit_test(a_rate_is_in_GB_of_1e9_bytes),
+		cmocka_unit_test(ordering_is_relaxed_for_rates_only),
 		cmocka_unit_test(several_queues_share_the_window),
 		cmocka_unit_test(each_refusal_is_named),
 		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),

@@ -116,6 +116,14 @@ EXPORT int verbs_standin_live(void)
 	return live;
 }
 
+/* Registrations since the devices were last listed, by whether writes may overtake each other. */
+static atomic_int registrations[2];
+EXPORT int verbs_standin_registered(int relaxed);
+EXPORT int verbs_standin_registered(int relaxed)
+{
+	return registrations[relaxed];
+}
+
 /* ---- what is to fail ---- */
 
 /* The value of the fault `word` of this device, or -1; of a word without a value 0. */
@@ -178,6 +186,7 @@ EXPORT struct verbs_device **ibv_get_device_list(int *n)
 	long count;
 
 	snprintf(plan, sizeof(plan), "%s", text ? text : "");
+	registrations[0] = registrations[1] = 0;
 	read_more();
 	count = fault(NULL, "nics");
 	count = count < 0 ? 1 : count > NICS_MAX ? NICS_MAX : count;
@@ -417,6 +426,7 @@ EXPORT struct verbs_mr *ibv_reg_mr(struct verbs_pd *opaque, void *at, size_t n, 
 	    fails(pd->context, pd->registered < 2 ? "reg" : "peer"))
 		return NULL;
 	pd->registered++;
+	registrations[!!(access & VERBS_RELAXED_ORDERING)]++;
 	return &region_new(pd, (uint64_t)at, n)->mr;
 }
 
@@ -440,7 +450,6 @@ EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offs
 	struct region *r;
 	char *at;
 
-	(void)access;
 	errno = (int)error;
 	if (error == EPROTONOSUPPORT || error == EOPNOTSUPP)
 		return NULL;
@@ -450,6 +459,7 @@ EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offs
 	at = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	if (at == MAP_FAILED)
 		return NULL;
+	registrations[!!(access & VERBS_RELAXED_ORDERING)]++;
 	r = region_new(pd, iova, n);
 	pthread_mutex_lock(&memory_lock);
 	r->at = r->mapped = at;

@@ -100,7 +100,7 @@ struct collective_small_args {
 	u32 number, unused;
 };
 
-/* In the device's memory, for large operations. */
+/* For large operations. */
 struct collective_routes {
 	struct collective_ways first, second, flags;
 };
@@ -108,16 +108,22 @@ struct collective_routes {
 #define PIPED_FLAG_BYTES 32u /* from a block's flag to the next */
 
 /*
- * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends chunk i, reduces or
- * places chunk i - 1, and places chunk i - 2 of the second step; then one flag tells all others that the step is done.
- * What is written in a step is read in the next one, so that two slots for each sender and block are enough.
+ * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends chunk i; when all others have done
+ * step i - 1, it reduces or places chunk i - 1, and places chunk i - 2 of the second step; then one flag tells all others that the step
+ * is done. A chunk is sent while step i - 1 may still be read, and chunk i - 1 waits to be: it needs three slots for each sender and
+ * block (four, because numbers of steps wrap). What is reduced is written after the wait and read in the next step: two.
  */
+#define PIPED_FIRST_SLOTS  4u
+#define PIPED_SECOND_SLOTS 2u
+
 struct collective_piped_args {
 	struct collective_shape s;
-	u64 routes;     /* struct collective_routes */
-	u64 slot_bytes; /* of a chunk, at most */
-	u64 chunk;      /* bytes, a multiple of 16 */
-	u64 chunks;     /* a block */
+	struct collective_routes
+		routes;  /* here, because caches forget memory at each flag that is read */
+	u64 slot_bytes;  /* of a chunk, at most */
+	u64 chunk;       /* bytes, a multiple of 16 */
+	u64 chunks;      /* a block */
+	u64 first_slots; /* of a sender and block, in the places of the first step */
 };
 
 /*
@@ -156,7 +162,6 @@ struct pair_progress {
 	u32 freed; /* of what was sent, by the peer, as was last seen */
 };
 
-/* In the device's memory. */
 struct pair_routes {
 	struct collective_ways flags, slots;
 };
@@ -172,7 +177,7 @@ struct pair_lane {
 };
 
 struct collective_pairs_args {
-	u64 routes;     /* struct pair_routes */
+	struct pair_routes routes;
 	u64 state;      /* struct pair_progress[n][blocks], zeroed once */
 	u64 slot_bytes; /* of a chunk, at most */
 	u64 report, abort, limit_ns;

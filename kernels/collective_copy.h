@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks between the caller's memory and slots, by all threads of a block; and where slots are. */
+/* Chunks between the caller's memory and slots, by all threads of a block. */
 #pragma once
 
 #include "kernels/collective.h"
@@ -7,18 +7,6 @@
 /* Vectors that a thread has under way. */
 #define PIPED_UNROLL    4
 #define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
-
-/* ways: address of a struct collective_ways. */
-INLINE u64 way_to(u64 ways, u32 rank)
-{
-	return AT(const u64, ways + rank * sizeof(u64));
-}
-
-INLINE u64 way_from(u64 ways, u32 rank)
-{
-	return AT(const u64,
-		  ways + __builtin_offsetof(struct collective_ways, from) + rank * sizeof(u64));
-}
 
 /* ---- data: by all threads of the block; slots are aligned, and as long as 16 bytes more would need ---- */
 

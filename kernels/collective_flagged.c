@@ -85,7 +85,7 @@ INLINE u64 pick(const u64 *words, u32 i)
 }
 
 /* The ranks of the mask, in ascending order. scale: as for total_end. */
-INLINE u64 reduce_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+INLINE u64 reduce_any_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
 {
 	struct total t = total_of(type, vector_of(0, 0));
 	u32 first = 1;
@@ -103,6 +103,13 @@ INLINE u64 reduce_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u3
 	}
 	v = total_end(type, op, n, scale, t);
 	return v[0] | (u64)v[1] << 32;
+}
+
+INLINE u64 reduce_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+{
+	if (collective_sums_fast(type, op))
+		return sum_words(type, op, n, scale, words, mask);
+	return reduce_any_words(type, op, n, scale, words, mask);
 }
 
 INLINE void place_words(const struct collective_shape *s, const u64 *words, u32 mask, u64 offset)

@@ -7,20 +7,19 @@
  * other groups have sent for that is in the second slots, and this rank's own part in its output. One rank only ever sends another either
  * such a part or a sum, so both have room in the second slots.
  */
-INLINE void run_levels(const struct collective_levels_args *a, u32 step, u64 i)
+INLINE void take_levels(const struct collective_levels_args *a, u32 step, u64 i)
 {
-	const struct piped in = piped_of(&a->level[0], step), across = piped_of(&a->level[1], step);
+	const struct piped across = piped_of(&a->level[1], step);
 
-	if (i < in.chunks)
-		send_chunk(&in, i);
-	ROLLED for (u32 k = 0; k < 2; k++) if (i > k && i - 1 - k < in.chunks)
+	ROLLED for (u32 k = 0; k < 2; k++) if (i > k && i - 1 - k < across.chunks)
 	{
 		const struct piped p = piped_of(&a->level[k], step);
 
 		reduce_chunk(&p, i - 1 - k);
 	}
 	if (i >= 3)
-		place_chunk(&across, across.second, across.s->pull2, i - 3);
+		place_chunk(&across, &across.ways->second, PIPED_SECOND_SLOTS, across.s->pull2,
+			    i - 3);
 }
 
 KERNEL(collective_levels)
@@ -30,10 +29,12 @@ KERNEL(collective_levels)
 	struct piped p = piped_of(&a.level[0], state.epoch);
 
 	for (u64 i = 0; i < p.chunks + 3 && state.end <= WAIT_DONE; i++) {
+		if (i < p.chunks)
+			send_chunk(&p, i);
 		state.end = wait_for_step(&p);
 		if (state.end != WAIT_DONE)
 			break;
-		run_levels(&a, p.step, i);
+		take_levels(&a, p.step, i);
 		p.step++;
 		tell_step(&p);
 	}

@@ -216,8 +216,6 @@ KERNEL(collective_pairs)
 			  .peer = l->peer};
 	const u64 place =
 		a.state + ((u64)l->peer * a.blocks + p.block) * sizeof(struct pair_progress);
-	const u64 flags = a.routes + __builtin_offsetof(struct pair_routes, flags);
-	const u64 slots = a.routes + __builtin_offsetof(struct pair_routes, slots);
 
 	if (l->peer == a.me) {
 		copy_items(&p, l);
@@ -226,10 +224,10 @@ KERNEL(collective_pairs)
 	p.state = AT(const struct pair_progress, place);
 	if (p.state.end > WAIT_DONE)
 		return;
-	p.tell = way_to(flags, l->peer) + p.block * sizeof(struct pair_flags);
-	p.hear = way_from(flags, l->peer) + p.block * sizeof(struct pair_flags);
-	p.to = way_to(slots, l->peer);
-	p.from = way_from(slots, l->peer);
+	p.tell = a.routes.flags.to[l->peer] + p.block * sizeof(struct pair_flags);
+	p.hear = a.routes.flags.from[l->peer] + p.block * sizeof(struct pair_flags);
+	p.to = a.routes.slots.to[l->peer];
+	p.from = a.routes.slots.from[l->peer];
 	p.sends = (struct cursor){l->first, l->first + l->sends, p.block};
 	p.takes = (struct cursor){l->first + l->sends, l->first + l->sends + l->takes, p.block};
 	skip(&p, &p.sends);

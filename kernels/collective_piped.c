@@ -17,25 +17,20 @@ INLINE void take_chunk(const struct piped *p, u64 chunk)
 	const struct collective_shape *s = p->s;
 
 	if (s->op == REDUCE_OP_N)
-		place_chunk(p, p->first, s->pull, chunk);
+		place_chunk(p, &p->ways->first, p->first_slots, s->pull, chunk);
 	else if (s->keep || s->push2)
 		reduce_chunk(p, chunk);
 	if (s->copied)
 		copy_chunk(p, chunk);
 }
 
-/*
- * Data that others wrote in their step i - 1 is read in step i. They may write there again in step
- * i + 1, after this rank has signalled that step i is done.
- */
-INLINE void run_step(const struct piped *p, u64 i)
+/* What others have written in their step i - 1. */
+INLINE void take_step(const struct piped *p, u64 i)
 {
-	if (i < p->chunks)
-		send_chunk(p, i);
 	if (i >= 1 && i - 1 < p->chunks)
 		take_chunk(p, i - 1);
 	if (i >= 2 && i - 2 < p->chunks)
-		place_chunk(p, p->second, p->s->pull2, i - 2);
+		place_chunk(p, &p->ways->second, PIPED_SECOND_SLOTS, p->s->pull2, i - 2);
 }
 
 KERNEL(collective_piped)
@@ -46,10 +41,12 @@ KERNEL(collective_piped)
 	struct piped p = piped_of(&a, state.epoch);
 
 	for (u64 i = 0; i < steps && state.end <= WAIT_DONE; i++) {
+		if (i < p.chunks)
+			send_chunk(&p, i);
 		state.end = wait_for_step(&p);
 		if (state.end != WAIT_DONE)
 			break;
-		run_step(&p, i);
+		take_step(&p, i);
 		p.step++;
 		tell_step(&p);
 	}

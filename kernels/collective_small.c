@@ -98,28 +98,11 @@ INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, u
 
 /* ---- reducing ---- */
 
-/* Sums and averages, of a type that the compiler knows. */
-INLINE u64 small_sum(const struct collective_small_args *a, u32 type, const u64 *words)
-{
-	struct total t = total_of(type, vector_of(words[0], 0));
-	vector16 v;
-
-	EVERY_RANK(r)
-	if (r && r < a->n)
-		t = total_add(type, REDUCE_SUM, t, total_of(type, vector_of(words[r], 0)));
-	v = total_end(type, a->op, a->n, a->scale, t);
-	return v[0] | (u64)v[1] << 32;
-}
-
 INLINE u64 small_reduce(const struct collective_small_args *a, u64 mine, u64 *words)
 {
 	EVERY_RANK(r)
 	words[r] = r == a->me ? mine : words[r];
-	if (a->type == ELEMENT_FLOAT32)
-		return small_sum(a, ELEMENT_FLOAT32, words);
-	if (a->type == ELEMENT_BFLOAT16)
-		return small_sum(a, ELEMENT_BFLOAT16, words);
-	return small_sum(a, ELEMENT_FLOAT16, words);
+	return sum_words(a->type, a->op, a->n, a->scale, words, (1u << a->n) - 1);
 }
 
 /* ---- one step ---- */

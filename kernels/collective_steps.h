@@ -7,29 +7,22 @@
 /* State of a block. */
 struct piped {
 	const struct collective_shape *s;
-	u64 first, second, flags; /* struct collective_ways */
-	u64 slots, slot_bytes;    /* where those of this block begin in each place */
+	const struct collective_routes *ways;
+	u64 first_slots, slot_bytes;
 	u64 chunk, chunks;
 	u32 step; /* of all launches */
 };
 
 INLINE struct piped piped_of(const struct collective_piped_args *a, u32 step)
 {
-	return (struct piped){&a->s,
-			      a->routes + __builtin_offsetof(struct collective_routes, first),
-			      a->routes + __builtin_offsetof(struct collective_routes, second),
-			      a->routes + __builtin_offsetof(struct collective_routes, flags),
-			      block_id() * 2ul * a->slot_bytes,
-			      a->slot_bytes,
-			      a->chunk,
-			      a->chunks,
-			      step};
+	return (struct piped){&a->s,     &a->routes, a->first_slots, a->slot_bytes, a->chunk,
+			      a->chunks, step};
 }
 
-/* Slots take turns by steps. */
-INLINE u64 slot_at(const struct piped *p, u32 step)
+/* Of this block, in each place. The slots of a sender, a power of two, take turns by steps. */
+INLINE u64 slot_at(const struct piped *p, u64 slots, u32 step)
 {
-	return p->slots + (step & 1) * p->slot_bytes;
+	return (block_id() * slots + (step & (slots - 1))) * p->slot_bytes;
 }
 
 INLINE u64 offset_of(const struct piped *p, u64 chunk)
@@ -47,7 +40,7 @@ INLINE u32 wait_for_step(const struct piped *p)
 	for (u32 r = thread_id(); r < p->s->n && end == WAIT_DONE; r += thread_count()) {
 		if (r == p->s->me)
 			continue;
-		end = wait_for(way_from(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step,
+		end = wait_for(p->ways->flags.from[r] + block_id() * PIPED_FLAG_BYTES, p->step,
 			       &patience);
 		if (end != WAIT_DONE)
 			report_end(p->s->report, p->s->abort, p->s->number, end, r);
@@ -61,7 +54,8 @@ INLINE void tell_step(const struct piped *p)
 	block_barrier();
 	for (u32 r = thread_id(); r < p->s->n; r += thread_count())
 		if (p->s->tokens >> r & 1)
-			store_release(way_to(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step);
+			store_release(p->ways->flags.to[r] + block_id() * PIPED_FLAG_BYTES,
+				      p->step);
 }
 
 /* The next launch goes on where this one ended. */
@@ -85,7 +79,7 @@ struct reduced_chunk {
 INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, u64 at, vector16 v)
 {
 	ROLLED for (u32 r = 0; r < p->s->n; r++) if (p->s->push2 >> r & 1)
-		store_vector(way_to(p->second, r) + c->slot2 + at, v);
+		store_vector(p->ways->second.to[r] + c->slot2 + at, v);
 }
 
 /* The ranks in ascending order. */
@@ -103,7 +97,7 @@ INLINE vector16 reduce_vector(const struct piped *p, const struct reduced_chunk 
 		if (!(mask >> r & 1))
 			continue;
 		next = total_of(s->type, r == s->me ? load_part(c->in + at, c->bytes - at)
-						    : load_vector_system(way_from(p->first, r) +
+						    : load_vector_system(p->ways->first.from[r] +
 									 c->slot + at));
 		t = first ? next : total_add(s->type, s->op, t, next);
 		first = 0;
@@ -168,7 +162,7 @@ INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 
 	f[k][i] = -0.0f; /* the neutral element of addition */
 	ROLLED for (u32 r = 0; r < s->n; r++)
 	{
-		const u64 from = r == s->me ? c->in : way_from(p->first, r) + c->slot;
+		const u64 from = r == s->me ? c->in : p->ways->first.from[r] + c->slot;
 		vector16 v[PIPED_UNROLL];
 
 		if (!(sources_of(s) >> r & 1))
@@ -232,7 +226,7 @@ INLINE u64 only_source(const struct piped *p, const struct reduced_chunk *c)
 {
 	for (u32 r = 0; r < p->s->n; r++)
 		if (p->s->pull >> r & 1)
-			return way_from(p->first, r) + c->slot;
+			return p->ways->first.from[r] + c->slot;
 	return c->in;
 }
 
@@ -269,8 +263,8 @@ INLINE void send_chunk(const struct piped *p, u64 chunk)
 		const u32 r = (s->me + k) % s->n; /* so that not all begin with the same one */
 
 		if (s->push >> r & 1)
-			copy_out(way_to(p->first, r) + slot_at(p, p->step), piece_in(s, r) + offset,
-				 (u32)part_in(s, r, offset, p->chunk));
+			copy_out(p->ways->first.to[r] + slot_at(p, p->first_slots, p->step),
+				 piece_in(s, r) + offset, (u32)part_in(s, r, offset, p->chunk));
 	}
 }
 
@@ -279,13 +273,15 @@ INLINE void reduce_chunk(const struct piped *p, u64 chunk)
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
 	const struct reduced_chunk c = {piece_in(s, s->me) + offset, piece_out(s, s->me) + offset,
-					slot_at(p, p->step - 1), slot_at(p, p->step),
+					slot_at(p, p->first_slots, p->step - 1),
+					slot_at(p, PIPED_SECOND_SLOTS, p->step),
 					(u32)part_in(s, s->me, offset, p->chunk)};
 
 	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));
 }
 
-INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
+INLINE void place_chunk(const struct piped *p, const struct collective_ways *ways, u64 slots,
+			u32 mask, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
@@ -295,7 +291,7 @@ INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
 
 		if (mask >> r & 1)
 			copy_in(piece_out(s, r) + offset,
-				way_from(ways, r) + slot_at(p, p->step - 1),
+				ways->from[r] + slot_at(p, slots, p->step - 1),
 				(u32)part_out(s, r, offset, p->chunk));
 	}
 }

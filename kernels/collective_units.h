@@ -32,6 +32,33 @@ INLINE u32 block_epoch(u64 states)
 	return (u32)(state >> 32) > WAIT_DONE ? 0 : epoch_after((u32)state);
 }
 
+/* ---- sums and averages (collective_sums_fast()) of one unit's elements ---- */
+
+/* Of a type that the compiler knows. The ranks of the mask, in ascending order. */
+INLINE u64 sum_words_of(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+{
+	const u64 none = 0x8000000080000000ul; /* -0.0f twice: the neutral element of addition */
+	struct total t = {{none, none, none, none}};
+	vector16 v;
+
+	EVERY_RANK(r)
+	if (mask >> r & 1)
+		t = total_add(type, REDUCE_SUM, t, total_of(type, vector_of(words[r], 0)));
+	v = total_end(type, op, n, scale, t);
+	return v[0] | (u64)v[1] << 32;
+}
+
+INLINE u64 sum_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+{
+	if (type == ELEMENT_FLOAT32)
+		return sum_words_of(ELEMENT_FLOAT32, op, n, scale, words, mask);
+	if (type == ELEMENT_BFLOAT16)
+		return sum_words_of(ELEMENT_BFLOAT16, op, n, scale, words, mask);
+	return sum_words_of(ELEMENT_FLOAT16, op, n, scale, words, mask);
+}
+
+/* ---- the number of a launch ---- */
+
 /* For the next launch. Called after sending, when the block waits for others anyway. */
 INLINE void block_set_epoch(u64 states, u32 epoch)
 {

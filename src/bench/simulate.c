@@ -176,15 +176,23 @@ static struct part chunk_at(const struct choice *c, uint64_t i)
 	return i < c->chunks ? (struct part){i * bytes, bytes} : nothing;
 }
 
+static void add_across(struct run *x, bool levels, const struct part *taken,
+		       const struct part *placed)
+{
+	for (unsigned me = 0; levels && me < x->s->paths->device_n; me++)
+		add_rank(x, me, &x->shapes[me].across, &nothing, taken, taken, placed);
+}
+
 /*
- * As in kernels/collective_piped.c: step i sends chunk i, reduces chunk i - 1 and places chunk i - 2; or, as in
- * collective_levels.c, reduces chunk i - 2 across the groups and places chunk i - 3.
+ * As in kernels/collective_piped.c: step i sends chunk i, waits for what others have done in the last step, then reduces chunk i - 1 and
+ * places chunk i - 2; or, as in collective_levels.c, reduces chunk i - 2 across the groups and places chunk i - 3.
  */
 static double piped_us(struct run *x)
 {
 	const struct choice *c = x->choice;
 	const bool levels = c->algorithm == PIPED_LEVELS;
 	const uint64_t steps = c->chunks + 1 + steps_of(c->algorithm);
+	const double wait = parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
 	double us = START_US;
 
 	x->inflation = 1;
@@ -194,11 +202,13 @@ static double piped_us(struct run *x)
 		const struct part placed = i >= 2 ? chunk_at(c, i - 2) : nothing;
 		const struct part last = i >= 3 ? chunk_at(c, i - 3) : nothing;
 
-		for (unsigned me = 0; levels && me < x->s->paths->device_n; me++)
-			add_rank(x, me, &x->shapes[me].across, &nothing, &placed, &placed, &last);
-		us += step_us(x, &sent, &taken, &taken, &placed);
-		if (i + 1 < steps)
-			us += parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
+		double all, rest;
+
+		add_across(x, levels, &placed, &last);
+		all = step_us(x, &sent, &taken, &taken, &placed);
+		add_across(x, levels, &placed, &last);
+		rest = step_us(x, &nothing, &taken, &taken, &placed);
+		us += fmax(all, rest + (i ? wait : 0));
 	}
 	return us;
 }

@@ -6,8 +6,8 @@
 #define PIPED_THREADS   512u
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
-#define CHUNK_MIN   2048u
-#define CHUNKS_MOST 16u /* threads of a block, if one would do */
+#define CHUNK_MIN      2048u
+#define HOST_CHUNK_MIN 4096u
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
@@ -16,43 +16,41 @@
 #define HOST_PAIR_BYTES   (32u << 20)
 
 /*
- * Stores into another GPU's memory. Measured on H200 (docs/collectives.md), which fixes the rates;
+ * Stores into another GPU's memory. Measured on 2 and 4 H100 (docs/performance.md), which fixes the rates;
  * slower links change all of them alike, so the order of the algorithms changes little.
  */
 static const struct path_costs direct_paths = {{
-	[FLAGGED_ONE] = {2.0, 0, 330},
-	[FLAGGED_TWO] = {3.2, 0, 350, 6},
-	[PIPED_ONE] = {4.5, 1.5, 315},
-	[PIPED_TWO] = {5.8, 1.5, 380},
-	/* Not measured: as much more as two steps take than one. */
-	[PIPED_LEVELS] = {7.1, 1.5, 380},
+	[FLAGGED_ONE] = {2.5, 0, 240},
+	[FLAGGED_TWO] = {5, 0, 320, 4.5},
+	[PIPED_ONE] = {3.2, 3, 340},
+	[PIPED_TWO] = {3.2, 3, 358},
+	[PIPED_LEVELS] = {3.2, 3, 358},
 }};
 
 /*
  * The same over PCIe, which no run of the library has timed: the rates are those above, as much less as a pair of RTX 4090 (25 GB/s one
- * way) is slower than one of H200 (380). A step waits for a small write and for a load, 1.2 us each.
+ * way) is slower than one of H100 (358). A step waits for a small write and for a load, 1.2 us each.
  */
 static const struct path_costs pcie_paths = {{
-	[FLAGGED_ONE] = {2.0, 0, 22},
-	[FLAGGED_TWO] = {3.2, 0, 23, 6},
-	[PIPED_ONE] = {4.5, 2.4, 21},
-	[PIPED_TWO] = {5.8, 2.4, 25},
-	[PIPED_LEVELS] = {7.1, 2.4, 25},
+	[FLAGGED_ONE] = {2.5, 0, 16},
+	[FLAGGED_TWO] = {5, 0, 21, 4.5},
+	[PIPED_ONE] = {3.2, 3.9, 23},
+	[PIPED_TWO] = {3.2, 3.9, 24},
+	[PIPED_LEVELS] = {3.2, 3.9, 24},
 }};
 
 /*
- * Stores into and loads from pinned host memory. One step is from a run of the library that is
- * taken to have used one step, the rest from trial kernels with four chunks a block; what a step
- * takes by itself was not separated from the data.
+ * Stores into and loads from pinned host memory, on the same GPUs. What a step takes by itself was not separated from the data. With four
+ * chunks a block few sizes are slower than with fewer or more.
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{
 	[FLAGGED_ONE] = {3.0, 0, 40},
-	[FLAGGED_TWO] = {6.0, 0, 36, 9},
-	[PIPED_ONE] = {20, 0, 30},
-	[PIPED_TWO] = {24, 0, 39},
+	[FLAGGED_TWO] = {4.5, 0, 36, 9},
+	[PIPED_ONE] = {27, 0, 36},
+	[PIPED_TWO] = {29, 0, 40},
 	/* Only what goes between groups; not measured: as much more as two steps take than one. */
-	[PIPED_LEVELS] = {28, 0, 39},
+	[PIPED_LEVELS] = {34, 0, 40},
 }};
 
 /* Of PCIe as pcie_paths has it, to that of the H200 whose memory of the host was measured (one way, GB/s). */
@@ -121,12 +119,14 @@ static void set_reach(struct comm_facts *f, const uint32_t *reach)
 static void size_slots(struct comm_facts *f)
 {
 	const uint64_t host = host_row(f, f->n, 0), direct = has_direct(f) ? f->n - 1 : 0;
+	const uint64_t inbox_slots = (PIPED_FIRST_SLOTS + PIPED_SECOND_SLOTS) * direct;
+	const uint64_t host_slots = PIPED_FIRST_SLOTS * host + PIPED_SECOND_SLOTS * f->n;
 
-	f->slot_bytes = f->direct ? 64u << 10 : 32u << 10;
+	f->slot_bytes = (f->direct ? 32u << 10 : 16u << 10) / (f->n > 2 ? 2 : 1);
 	while (f->slot_bytes > CHUNK_MIN &&
-	       (4 * direct * f->piped_blocks * f->slot_bytes > DIRECT_SLOT_BYTES ||
-		2 * host * f->piped_blocks * f->slot_bytes > HOST_SLOT_BYTES))
-		f->slot_bytes /= 2;
+	       (inbox_slots * f->piped_blocks * f->slot_bytes > DIRECT_SLOT_BYTES ||
+		host_slots * f->piped_blocks * f->slot_bytes > HOST_SLOT_BYTES))
+		f->slot_bytes -= CHUNK_MIN;
 	f->pair_slot_bytes = f->direct ? 32u << 10 : 64u << 10;
 	while (f->pair_blocks > 1 &&
 	       (direct * PAIR_SLOTS * f->pair_blocks * f->pair_slot_bytes > DIRECT_PAIR_BYTES ||
@@ -172,7 +172,7 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 {
 	*ret = (struct comm_facts){.n = n, .blocks = blocks, .threads = threads};
 	set_reach(ret, reach);
-	ret->chunks = ret->direct ? 0 : HOST_CHUNKS;
+	ret->chunks = ret->direct ? 1 : HOST_CHUNKS;
 	ret->flagged_threads = at_most(FLAGGED_THREADS, threads);
 	ret->piped_threads =
 		at_most(ret->direct && n > 2 ? DIRECT_THREADS : PIPED_THREADS, threads);
@@ -180,6 +180,7 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 	ret->piped_blocks = at_most(blocks, ret->direct ? 128 : 64);
 	ret->pair_blocks = at_most(blocks, !ret->direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
 	size_slots(ret);
+	ret->chunk_min = at_most(ret->direct ? CHUNK_MIN : HOST_CHUNK_MIN, ret->slot_bytes);
 	ret->costs = ret->direct ? direct_paths : host_paths;
 	if (ret->mixed)
 		mix_costs(ret, &direct_paths, 1);
@@ -291,16 +292,16 @@ static void flagged_grid(const struct comm_facts *f, uint64_t piece, struct choi
 		p->blocks = 1;
 }
 
-/* chunks: desired number per block. */
-static void piped_grid(const struct comm_facts *f, uint64_t piece, unsigned chunks,
-		       struct choice *p)
+/* As few chunks as have room in the slots, of equal size: each one costs a step. */
+static void piped_grid(const struct comm_facts *f, uint64_t piece, struct choice *p)
 {
-	uint64_t chunk = ceil_div(piece, (uint64_t)f->piped_blocks * chunks * 16) * 16, blocks;
+	const uint64_t each = ceil_div(piece, f->piped_blocks),
+		       least = ceil_div(each, f->slot_bytes);
+	const uint64_t wanted = least > f->chunks ? least : f->chunks;
+	uint64_t chunk = ceil_div(each, wanted * 16) * 16, blocks;
 
-	if (chunk < CHUNK_MIN)
-		chunk = CHUNK_MIN;
-	if (chunk > f->slot_bytes)
-		chunk = f->slot_bytes;
+	if (chunk < f->chunk_min)
+		chunk = f->chunk_min;
 	blocks = ceil_div(piece, chunk);
 	p->threads = f->piped_threads;
 	p->blocks = blocks < f->piped_blocks ? (unsigned)blocks : f->piped_blocks;
@@ -310,50 +311,36 @@ static void piped_grid(const struct comm_facts *f, uint64_t piece, unsigned chun
 	p->chunks = ceil_div(piece, chunk * p->blocks);
 }
 
-/*
- * Units carry as many bytes of flags as of data. A pipeline is only full
- * between its first and its last chunks: meanwhile the link waits as long as one chunk of all blocks takes.
- */
+static double steps_us(double step_us, double steps)
+{
+	return steps <= STEPS_TOGETHER
+		       ? steps * step_us
+		       : (STEPS_TOGETHER + (steps - STEPS_TOGETHER) * STEP_SHOWS) * step_us;
+}
+
+/* Units carry as many bytes of flags as of data. */
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
 		      const struct choice *p)
 {
 	const struct path_cost *c = &f->costs.of[p->algorithm];
 	const enum steps how = steps_of(p->algorithm);
 	const double bytes = (double)piece_of(q, p->algorithm) * q->crossing[how];
-	const unsigned receivers = (how == STEPS_LEVELS ? f->groups.size : f->n) - 1;
-	const double fill = (double)(p->chunk * p->blocks) * receivers;
-	const double steps = (double)p->chunks + 1 + how;
 	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
 		return start + 2 * bytes / c->gbps / 1e3;
-	return start + c->step_us * steps + (bytes + fill) / c->gbps / 1e3;
+	return start + steps_us(c->step_us, (double)p->chunks + 1 + how) + bytes / c->gbps / 1e3;
 }
 
-static void keep_cheaper(const struct comm_facts *f, const struct choice_request *q,
-			 struct choice *p, struct choice *best)
+static void estimate(const struct comm_facts *f, const struct choice_request *q, enum algorithm a,
+		     struct choice *ret)
 {
-	p->us = cost_us(f, q, p);
-	if (best->algorithm == ALGORITHM_N || p->us < best->us)
-		*best = *p;
-}
-
-static void try_algorithm(const struct comm_facts *f, const struct choice_request *q,
-			  enum algorithm a, struct choice *best)
-{
-	const unsigned least = f->chunks ? f->chunks : 1,
-		       most = f->chunks ? f->chunks : CHUNKS_MOST;
-	struct choice p = {.algorithm = a};
-
-	if (!is_piped(a)) {
-		flagged_grid(f, piece_of(q, a), &p);
-		keep_cheaper(f, q, &p, best);
-		return;
-	}
-	for (unsigned chunks = least; chunks <= most; chunks *= 2) {
-		piped_grid(f, piece_of(q, a), chunks, &p);
-		keep_cheaper(f, q, &p, best);
-	}
+	*ret = (struct choice){.algorithm = a};
+	if (is_piped(a))
+		piped_grid(f, piece_of(q, a), ret);
+	else
+		flagged_grid(f, piece_of(q, a), ret);
+	ret->us = cost_us(f, q, ret);
 }
 
 /*
@@ -393,7 +380,7 @@ void choose_each(const struct comm_facts *f, const struct choice_request *q,
 		ret[a] = (struct choice){.algorithm = ALGORITHM_N};
 		if (!can(f, q, (enum algorithm)a))
 			continue;
-		try_algorithm(f, q, (enum algorithm)a, &ret[a]);
+		estimate(f, q, (enum algorithm)a, &ret[a]);
 		take_measured(f, q, &ret[a]);
 	}
 }

@@ -35,7 +35,12 @@ enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_N };
 
 const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 
-/* The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. */
+/*
+ * The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. Blocks of threads do not run in step with
+ * each other for long: after the first STEPS_TOGETHER, a part of each further step's waits is hidden by what the others send.
+ */
+#define STEPS_TOGETHER 4
+#define STEP_SHOWS     (1 / 6.)
 struct path_cost {
 	double start_us, step_us, gbps;
 	double reduce_us; /* more for a reduce: only all-reduce has a kernel for small sums */
@@ -73,7 +78,8 @@ struct comm_facts {
 	uint32_t slot_bytes;                     /* of a piped chunk, at most */
 	unsigned pair_blocks;                    /* of a send or receive */
 	uint32_t pair_slot_bytes;                /* of its chunk, at most */
-	unsigned chunks;                         /* wanted of a block; 0: the cheapest */
+	unsigned chunks;                         /* wanted of a block, at least */
+	unsigned chunk_min;                      /* bytes, but of the last ones */
 };
 
 /* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times, no groups. */

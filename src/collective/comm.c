@@ -125,12 +125,9 @@ void comm_count_slots(struct onehop_comm *c, const struct slots *s)
 		c->host_bytes += s->host.size + comm_words_bytes(c->facts.n);
 }
 
-/* In pairs, the same to all, and across groups. */
-#define ROUTES 3
-
 /* Parts of one piece of memory, one after the other. */
 struct layout {
-	u64 states, pairs, routes, pair_routes, size;
+	u64 pairs, size;
 	unsigned blocks;
 };
 
@@ -140,15 +137,12 @@ static struct layout lay_out(const struct comm_facts *f)
 									 : f->piped_blocks};
 
 	l.pairs = 2ul * l.blocks * sizeof(struct collective_state);
-	l.routes = l.pairs + (u64)f->n * f->pair_blocks * sizeof(struct pair_progress);
-	l.pair_routes = l.routes + ROUTES * sizeof(struct collective_routes);
-	l.size = l.pair_routes + sizeof(struct pair_routes);
+	l.size = l.pairs + (u64)f->n * f->pair_blocks * sizeof(struct pair_progress);
 	return l;
 }
 
-/* Device memory of this rank's kernels: states of blocks, which are zero at first, and routes. */
-static int make_scratch(struct onehop_comm *c, const struct collective_routes routes[ROUTES],
-			const struct pair_routes *pairs)
+/* Device memory of this rank's kernels: states of blocks, which are zero at first. */
+static int make_scratch(struct onehop_comm *c)
 {
 	const struct layout l = lay_out(&c->facts);
 	struct device_set *s = c->shared->set;
@@ -157,18 +151,10 @@ static int make_scratch(struct onehop_comm *c, const struct collective_routes ro
 	int r = alloc(c, c->device, MEMORY_DEVICE, l.size, &m, &at);
 
 	if (r == 0)
-		r = comm_zero(s, &m, l.routes);
-	if (r == 0)
-		r = s->ops->write(s, &m, l.routes, routes, ROUTES * sizeof(*routes));
-	if (r == 0)
-		r = s->ops->write(s, &m, l.pair_routes, pairs, sizeof(*pairs));
+		r = comm_zero(s, &m, l.size);
 	c->flagged_state = at;
 	c->piped_state = at + l.blocks * sizeof(struct collective_state);
 	c->pairs_state = at + l.pairs;
-	c->pair_routes = at + l.routes;
-	c->all_routes = at + l.routes + sizeof(*routes);
-	c->across_routes = at + l.routes + 2 * sizeof(*routes);
-	c->pairs_routes = at + l.pair_routes;
 	return r;
 }
 
@@ -181,8 +167,6 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slot
 		 u64 words)
 {
 	const struct comm_facts *f = &c->facts;
-	struct collective_routes pair, all, across;
-	struct pair_routes pairs;
 
 	c->words = words;
 	c->report = words_of(c, c->me) + offsetof(struct comm_words, report);
@@ -191,16 +175,16 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slot
 	slots_ways(f, s, AREA_FLAGGED_FIRST, false, c->me, seen, &c->flagged.pair);
 	slots_ways(f, s, AREA_FLAGGED_FIRST, true, c->me, seen, &c->flagged.all);
 	slots_ways(f, s, AREA_FLAGGED_SECOND, true, c->me, seen, &c->flagged.second);
-	slots_ways(f, s, AREA_FIRST, false, c->me, seen, &pair.first);
-	slots_ways(f, s, AREA_SECOND, true, c->me, seen, &pair.second);
-	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &pair.flags);
-	all = pair;
-	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &all.first);
-	across = pair;
-	across.first = pair.second;
-	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &pairs.flags);
-	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &pairs.slots);
-	return make_scratch(c, (struct collective_routes[]){pair, all, across}, &pairs);
+	slots_ways(f, s, AREA_FIRST, false, c->me, seen, &c->routes.pair.first);
+	slots_ways(f, s, AREA_SECOND, true, c->me, seen, &c->routes.pair.second);
+	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &c->routes.pair.flags);
+	c->routes.all = c->routes.pair;
+	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &c->routes.all.first);
+	c->routes.across = c->routes.pair;
+	c->routes.across.first = c->routes.pair.second;
+	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &c->routes.pairs.flags);
+	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &c->routes.pairs.slots);
+	return make_scratch(c);
 }
 
 /* ---- how operations end ---- */

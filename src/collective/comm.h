@@ -45,6 +45,12 @@ struct comm_ways {
 	struct collective_ways pair, all, second;
 };
 
+/* Those of large operations: separate data to each rank, the same to all, across groups; and of sends and receives. */
+struct comm_routes {
+	struct collective_routes pair, all, across;
+	struct pair_routes pairs;
+};
+
 #define COMM_STREAMS 16
 #define COMM_RECENT  64
 #define COMM_PAIRS   OPERATION_N /* sends and receives */
@@ -59,9 +65,8 @@ struct onehop_comm {
 	struct comm_options options;
 	/* Addresses as seen by its device. */
 	struct comm_ways flagged;
-	u64 flagged_state, piped_state;
-	u64 pair_routes, all_routes, across_routes; /* struct collective_routes */
-	u64 pairs_state, pairs_routes;
+	struct comm_routes routes;
+	u64 flagged_state, piped_state, pairs_state;
 	u64 words; /* struct comm_words of all ranks; where its own parts are: */
 	u64 report, abort;
 	struct agree agree;

@@ -389,7 +389,8 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	const bool pairs = goes_to_pairs(v, p->algorithm);
 	const struct collective_piped_args args = {.slot_bytes = c->facts.slot_bytes,
 						   .chunk = p->chunk,
-						   .chunks = p->chunks};
+						   .chunks = p->chunks,
+						   .first_slots = PIPED_FIRST_SLOTS};
 	struct collective_levels_args levels = {.level = {args, args}};
 	struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &levels.level[0],
 			   sizeof(levels.level[0])};
@@ -397,9 +398,10 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	s->s.state = c->piped_state;
 	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
 	levels.level[0].s = s->s;
-	levels.level[0].routes = pairs ? c->pair_routes : c->all_routes;
+	levels.level[0].routes = pairs ? c->routes.pair : c->routes.all;
 	levels.level[1].s = s->across;
-	levels.level[1].routes = c->across_routes;
+	levels.level[1].routes = c->routes.across;
+	levels.level[1].first_slots = PIPED_SECOND_SLOTS;
 	if (p->algorithm == PIPED_LEVELS) {
 		l.kernel = KERNEL_collective_levels;
 		l.args = &levels;

@@ -93,7 +93,7 @@ static size_t list_messages(const struct onehop_comm *c, const struct pair_call 
 
 int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *calls, size_t n)
 {
-	struct collective_pairs_args a = {.routes = c->pairs_routes,
+	struct collective_pairs_args a = {.routes = c->routes.pairs,
 					  .state = c->pairs_state,
 					  .slot_bytes = c->facts.pair_slot_bytes,
 					  .report = c->report,

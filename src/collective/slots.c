@@ -24,6 +24,15 @@ static u64 inbox_row(enum slots_area a, u32 from, u32 to)
 	return !has_own_row(a) && from > to ? from - 1 : from;
 }
 
+/*
+ * All read the same of the second piped step, so it has a row for each rank. (Not the one for the first step, which is written for the next
+ * operation while others still read in this one.)
+ */
+static u64 host_rows(const struct comm_facts *f, enum slots_area a)
+{
+	return a == AREA_SECOND && !f->direct ? f->n : host_row(f, f->n, 0);
+}
+
 static void add_area(struct slots_layout *l, enum slots_area a, u64 bytes)
 {
 	if (a == AREA_FIRST)
@@ -47,19 +56,17 @@ void slots_make(const struct comm_facts *f, struct slots *ret)
 			[AREA_FLAGS] = (u64)f->piped_blocks * PIPED_FLAG_BYTES,
 			[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
 			[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
-			[AREA_FIRST] = 2ul * f->piped_blocks * f->slot_bytes,
-			[AREA_SECOND] = 2ul * f->piped_blocks * f->slot_bytes,
+			[AREA_FIRST] = (u64)PIPED_FIRST_SLOTS * f->piped_blocks * f->slot_bytes,
+			[AREA_SECOND] = (u64)PIPED_SECOND_SLOTS * f->piped_blocks * f->slot_bytes,
 		}};
 	for (int a = 0; a < AREA_N; a++) {
 		add_area(&ret->inbox, (enum slots_area)a,
 			 inbox_rows(f, (enum slots_area)a) * ret->row[a]);
 		if (a == AREA_FLAGGED_SECOND)
 			share_area(&ret->host, AREA_FLAGGED_SECOND, AREA_FLAGGED_FIRST);
-		else if (a == AREA_SECOND)
-			share_area(&ret->host, AREA_SECOND, AREA_FIRST);
 		else
 			add_area(&ret->host, (enum slots_area)a,
-				 host_row(f, f->n, 0) * ret->row[a]);
+				 host_rows(f, (enum slots_area)a) * ret->row[a]);
 	}
 }
 
@@ -69,7 +76,8 @@ static u64 slot_of(const struct comm_facts *f, const struct slots *s, enum slots
 {
 	if (is_direct(f, from, to))
 		return seen->inbox[to] + s->inbox.offset[a] + inbox_row(a, from, to) * s->row[a];
-	return seen->host + s->host.offset[a] + host_row(f, from, shared ? from : to) * s->row[a];
+	return seen->host + s->host.offset[a] +
+	       (a == AREA_SECOND ? from : host_row(f, from, shared ? from : to)) * s->row[a];
 }
 
 void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,

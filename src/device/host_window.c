@@ -250,7 +250,7 @@ static void spans_collective_piped(const void *args, struct host_passage *p)
 {
 	const struct collective_piped_args *a = args;
 
-	add_places(p, ((const struct collective_routes *)a->routes)->flags.to, a->s.tokens);
+	add_places(p, a->routes.flags.to, a->s.tokens);
 }
 
 static void spans_collective_levels(const void *args, struct host_passage *p)
@@ -265,7 +265,7 @@ static void spans_collective_pairs(const void *args, struct host_passage *p)
 
 	for (u32 i = 0; i < a->lanes; i++)
 		peers |= 1u << a->lane[i].peer;
-	add_places(p, ((const struct pair_routes *)a->routes)->flags.to, peers & ~(1u << a->me));
+	add_places(p, a->routes.flags.to, peers & ~(1u << a->me));
 }
 
 static void spans_exchange(const void *args, struct host_passage *p)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of kernels/collective_piped.c, for one block of each rank: two slots for each sender that take turns,
- * and a flag for each sender that holds the number of its last step.
+ * The protocol of kernels/collective_piped.c, for one block of each rank: four slots for each sender that take turns for what
+ * is sent, two for what was reduced, and a flag for each sender that holds the number of its last step. A chunk is sent before
+ * the others have done the last step.
  *
  * Spin's memory is sequentially consistent, the real one is not: a store only becomes pending, and a process of
  * its own lets it land at any later time and in any order. A flag is stored with release order: it lands after
@@ -17,18 +18,24 @@
 #ifndef NUMBERS
 #define NUMBERS 8
 #endif
-#define AREAS 2 /* slots for what is sent, and for what was reduced */
-#define SLOTS 2
+#define FIRST_SLOTS  4 /* for what is sent: area 0 */
+#define SECOND_SLOTS 2 /* for what was reduced: area 1 */
 
-#define PLACE(area, slot, from, to) ((((area) * SLOTS + (slot)) * N + (from)) * N + (to))
-#define PLACES (AREAS * SLOTS * N * N)
+#define PLACE(area, slot, from, to) ((((area) * FIRST_SLOTS + (slot)) * N + (from)) * N + (to))
+#define PLACES ((FIRST_SLOTS + SECOND_SLOTS) * N * N)
 #define FLAGS  (N * N)
 
-#ifdef ONE_SLOT
-#define SLOT_OF(step) 0
+#ifdef TWO_FIRST_SLOTS
+#define FIRST_SLOT(step) ((step) & 1)
 #else
-#define SLOT_OF(step) ((step) & 1)
+#define FIRST_SLOT(step) ((step) & 3)
 #endif
+#ifdef ONE_SECOND_SLOT
+#define SECOND_SLOT(step) 0
+#else
+#define SECOND_SLOT(step) ((step) & 1)
+#endif
+#define SLOT_OF(area, step) ((area) -> SECOND_SLOT(step) : FIRST_SLOT(step))
 /* Steps are counted without end here; flags hold them modulo NUMBERS, and are compared as signed numbers. */
 #ifdef UNSIGNED
 #define REACHED(flag, step) ((flag) >= (step) % NUMBERS)
@@ -53,6 +60,7 @@ bit two_steps[RECENT];
 #define OLDER(place, step) (pending[place] && pending[place] <= (step))
 #define FREE(from, to, step) \
 	(!OLDER(PLACE(0, 0, from, to), step) && !OLDER(PLACE(0, 1, from, to), step) && \
+	 !OLDER(PLACE(0, 2, from, to), step) && !OLDER(PLACE(0, 3, from, to), step) && \
 	 !OLDER(PLACE(1, 0, from, to), step) && !OLDER(PLACE(1, 1, from, to), step))
 #if N == 2
 #define RELEASED(from, step) (FREE(from, 0, step) && FREE(from, 1, step))
@@ -71,14 +79,17 @@ bit two_steps[RECENT];
 #define LAND4(i)  LAND(i) LAND((i) + 1) LAND((i) + 2) LAND((i) + 3)
 #define LAND12(i) LAND4(i) LAND4((i) + 4) LAND4((i) + 8)
 
-#if PLACES > 36 || FLAGS > 9
+#if PLACES > 60 || FLAGS > 9
 #error the stores to some places would never land
 #endif
 
 active proctype land()
 {
 end:	do
-	LAND12(0) LAND12(12) LAND12(24)
+	LAND12(0) LAND12(12)
+#if N > 2
+	LAND12(24) LAND12(36) LAND12(48)
+#endif
 	LAND_FLAG(0) LAND_FLAG(1) LAND_FLAG(2) LAND_FLAG(3) LAND_FLAG(4)
 	LAND_FLAG(5) LAND_FLAG(6) LAND_FLAG(7) LAND_FLAG(8)
 	od
@@ -127,7 +138,7 @@ inline send(area)
 		do
 		:: r < N ->
 			if
-			:: r != me -> pending[PLACE(area, SLOT_OF(step), me, r)] = step + 1
+			:: r != me -> pending[PLACE(area, SLOT_OF(area, step), me, r)] = step + 1
 			:: else
 			fi;
 			r++
@@ -143,7 +154,7 @@ inline take(area)
 	r = 0;
 	do
 	:: atomic { r < N && r != me ->
-		assert(memory[PLACE(area, SLOT_OF(step - 1), r, me)] == step);
+		assert(memory[PLACE(area, SLOT_OF(area, step - 1), r, me)] == step);
 		r++ }
 	:: atomic { r < N && r == me -> r++ }
 	:: atomic { r == N -> r = 0; break }
@@ -188,11 +199,11 @@ proctype rank(byte me)
 		}
 		do
 		:: chunk < STEPS ->
-			wait_for_step();
 			if
 			:: chunk < CHUNKS_OF -> send(0)
 			:: else
 			fi;
+			wait_for_step();
 #ifdef TELL_EARLY
 			step++;
 			tell_step();

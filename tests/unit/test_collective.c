@@ -969,15 +969,14 @@ static void set_epochs(struct rig *g, u32 epoch)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		const struct onehop_comm *c = g->comms[i];
-		const struct collective_routes *routes =
-			(const struct collective_routes *)c->pair_routes;
 
 		for (unsigned b = 0; b < c->facts.flagged_blocks; b++)
 			((struct collective_state *)c->flagged_state)[b].epoch = epoch;
 		for (unsigned b = 0; b < c->facts.piped_blocks; b++) {
 			((struct collective_state *)c->piped_state)[b].epoch = epoch;
 			for (size_t r = 0; r < g->n; r++)
-				*(u32 *)(routes->flags.from[r] + b * PIPED_FLAG_BYTES) = epoch;
+				*(u32 *)(c->routes.pair.flags.from[r] + b * PIPED_FLAG_BYTES) =
+					epoch;
 		}
 	}
 }

@@ -81,33 +81,57 @@ static void the_fastest_measured_is_chosen(void **state)
 	}
 }
 
-/* Direct rows: the library on 2 H200. Rows through the host: trial kernels with the same three stages. */
+/* The library on 2 and 4 H100, 2026-11-27. Sizes of a reduce-scatter: of all pieces. */
 static void estimates_are_near_what_was_measured(void **state)
 {
 	static const struct {
 		unsigned n;
 		bool direct;
+		enum operation o;
 		uint64_t bytes;
 		enum algorithm a;
 		double us;
 	} rows[] = {
-		{2, true, 512 * KIB, PIPED_TWO, 13},      {2, true, 32 * MIB, PIPED_TWO, 114},
-		{2, true, 128 * MIB, PIPED_TWO, 401},     {2, true, 512 * MIB, PIPED_TWO, 1528},
-		{2, true, 512 * MIB, PIPED_ONE, 1898},    {2, false, 1 * MIB, PIPED_TWO, 54},
-		{4, false, 1 * MIB, PIPED_TWO, 66},       {2, false, 1 * MIB, FLAGGED_TWO, 63},
-		{4, false, 512 * KIB, FLAGGED_TWO, 48.7},
+		{2, true, OPERATION_ALL_REDUCE, 256 * KIB, FLAGGED_ONE, 4.9},
+		{2, true, OPERATION_ALL_REDUCE, 1 * MIB, FLAGGED_TWO, 12.2},
+		{2, true, OPERATION_ALL_REDUCE, 2 * MIB, PIPED_TWO, 15.4},
+		{2, true, OPERATION_ALL_REDUCE, 8 * MIB, PIPED_TWO, 35.8},
+		{2, true, OPERATION_ALL_REDUCE, 32 * MIB, PIPED_TWO, 103},
+		{2, true, OPERATION_ALL_REDUCE, 256 * MIB, PIPED_TWO, 757},
+		{2, true, OPERATION_REDUCE_SCATTER, 4 * MIB, PIPED_ONE, 15.4},
+		{2, true, OPERATION_REDUCE_SCATTER, 32 * MIB, PIPED_ONE, 63.2},
+		{2, true, OPERATION_REDUCE_SCATTER, 256 * MIB, PIPED_ONE, 392},
+		{4, true, OPERATION_ALL_REDUCE, 64 * KIB, FLAGGED_ONE, 4.5},
+		{4, true, OPERATION_ALL_REDUCE, 256 * KIB, FLAGGED_TWO, 7.5},
+		{4, true, OPERATION_ALL_REDUCE, 1 * MIB, FLAGGED_TWO, 16.4},
+		{4, true, OPERATION_ALL_REDUCE, 4 * MIB, PIPED_TWO, 33.1},
+		{4, true, OPERATION_ALL_REDUCE, 16 * MIB, PIPED_TWO, 84.5},
+		{4, true, OPERATION_ALL_REDUCE, 256 * MIB, PIPED_TWO, 1161},
+		{4, true, OPERATION_REDUCE_SCATTER, 4 * MIB, PIPED_ONE, 19},
+		{4, true, OPERATION_REDUCE_SCATTER, 32 * MIB, PIPED_ONE, 90.6},
+		{4, true, OPERATION_REDUCE_SCATTER, 256 * MIB, PIPED_ONE, 600},
+		{2, false, OPERATION_ALL_REDUCE, 2 * MIB, PIPED_TWO, 78.6},
+		{2, false, OPERATION_ALL_REDUCE, 32 * MIB, PIPED_TWO, 856},
+		{2, false, OPERATION_REDUCE_SCATTER, 32 * MIB, PIPED_ONE, 474},
+		{4, false, OPERATION_ALL_REDUCE, 2 * MIB, PIPED_TWO, 114},
+		{4, false, OPERATION_ALL_REDUCE, 32 * MIB, PIPED_TWO, 1350},
+		{4, false, OPERATION_ALL_REDUCE, 512 * KIB, FLAGGED_TWO, 50.3},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct choice p =
-			choose_all_reduce(rows[i].n, rows[i].direct, rows[i].bytes, rows[i].a);
+		const bool scatters = rows[i].o == OPERATION_REDUCE_SCATTER;
+		const uint64_t bytes = scatters ? rows[i].bytes / rows[i].n : rows[i].bytes;
+		struct comm_facts f;
+		struct choice p;
 
+		comm_facts_make(rows[i].n, rows[i].direct, BLOCKS, THREADS, &f);
+		operation_choose(&f, rows[i].o, bytes / 4, ELEMENT_FLOAT32, rows[i].a, &p);
 		if (fabs(p.us / rows[i].us - 1) > 0.2)
 			fail_msg(
-				"%u ranks%s, %lu bytes by algorithm %d: %.1f us estimated, %.1f measured",
+				"%u ranks%s, %lu bytes of operation %d by algorithm %d: %.1f us estimated, %.1f measured",
 				rows[i].n, rows[i].direct ? "" : " through the host", rows[i].bytes,
-				(int)p.algorithm, p.us, rows[i].us);
+				(int)rows[i].o, (int)p.algorithm, p.us, rows[i].us);
 	}
 }
 
@@ -333,15 +357,15 @@ static void slots_have_their_limit(void **state)
 {
 	(void)state;
 	for (unsigned n = 1; n <= COLLECTIVE_RANKS_MAX; n++) {
-		assert_true(slots_size(n, true) < 59 * MIB);
-		assert_true(slots_size(n, false) < 97 * MIB);
+		assert_true(slots_size(n, true) < 62 * MIB);
+		assert_true(slots_size(n, false) < 99 * MIB);
 	}
-	assert_int_equal(slots_size(2, true) / MIB, 48);
-	assert_int_equal(slots_size(4, true) / MIB, 52);
-	assert_int_equal(slots_size(8, true) / MIB, 58);
-	assert_int_equal(slots_size(2, false) / MIB, 34);
-	assert_int_equal(slots_size(4, false) / MIB, 72);
-	assert_int_equal(slots_size(8, false) / MIB, 96);
+	assert_int_equal(slots_size(2, true) / MIB, 40);
+	assert_int_equal(slots_size(4, true) / MIB, 59);
+	assert_int_equal(slots_size(8, true) / MIB, 61);
+	assert_int_equal(slots_size(2, false) / MIB, 38);
+	assert_int_equal(slots_size(4, false) / MIB, 76);
+	assert_int_equal(slots_size(8, false) / MIB, 98);
 }
 
 static uint32_t random_mask(void)
@@ -366,7 +390,7 @@ static void slots_of_some_pairs_have_their_limit(void **state)
 				reach[r] = i % 2 ? random_mask() : random_mask() & random_mask();
 			comm_facts_mix(n, reach, 132, 1024, &f);
 			slots_make(&f, &s);
-			assert_true(s.inbox.size < 59 * MIB && s.host.size < 97 * MIB);
+			assert_true(s.inbox.size < 62 * MIB && s.host.size < 99 * MIB);
 			assert_true(f.pair_blocks >= 1 && f.slot_bytes >= 2048);
 		}
 }
@@ -397,7 +421,10 @@ static void check_meeting(const struct comm_facts *f, const struct slots *s, enu
 	}
 }
 
-/* Two ranks never write to the same place, and one only to two if all read the same there. */
+/*
+ * Two ranks never write to the same place, and one only to two if all read the same there: so they do of what is reduced, which has one place a
+ * rank in the host's memory.
+ */
 static void check_apart(const struct comm_facts *f, const struct slots *s, enum slots_area area,
 			const struct slots_seen *seen)
 {
@@ -408,7 +435,7 @@ static void check_apart(const struct comm_facts *f, const struct slots *s, enum 
 	for (unsigned from = 0; from < f->n; from++) {
 		slots_ways(f, s, area, false, from, seen, &ways);
 		for (unsigned to = 0; to < f->n; to++)
-			if (from != to || !f->direct)
+			if (is_direct(f, from, to) ? from != to : area != AREA_SECOND || from == to)
 				places[n++] = ways.to[to];
 	}
 	for (unsigned i = 0; i < n; i++)

@@ -122,7 +122,7 @@ _onehop()
 	'bench nccl',--step) return ;;
 	'bench nccl',--iterations) return ;;
 	'bench nccl',--warmup) return ;;
-	'bench nccl',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16' -- "$cur")); return ;;
+	'bench nccl',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2' -- "$cur")); return ;;
 	'bench nccl',--redop) COMPREPLY=($(compgen -W 'sum prod max min avg' -- "$cur")); return ;;
 	'bench nccl',--root) return ;;
 	'bench nccl',--graph) return ;;
@@ -145,7 +145,7 @@ _onehop()
 	'bench collective',--step) return ;;
 	'bench collective',--iterations) return ;;
 	'bench collective',--warmup) return ;;
-	'bench collective',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16' -- "$cur")); return ;;
+	'bench collective',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2' -- "$cur")); return ;;
 	'bench collective',--redop) COMPREPLY=($(compgen -W 'sum prod max min avg' -- "$cur")); return ;;
 	'bench collective',--root) return ;;
 	'bench collective',--graph) return ;;

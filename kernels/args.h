@@ -184,8 +184,8 @@ enum element_type {
 enum reduce_op { REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AVG, REDUCE_OP_N };
 
 /*
- * Element i of rank r is a small whole number typed_value(i, r, op), see typed.h: every sum, product
- * and average of up to 16 ranks is exact in every type.
+ * Element i of rank r is a small whole number typed_value(type, i, r, op), see typed.h: every sum, product
+ * and average of up to 16 ranks is exact in every type, but of 8-bit floats that of up to 8.
  */
 struct typed_fill_args {
 	u64 target, count, first; /* first: index of element 0 in the whole vector */

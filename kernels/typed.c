@@ -31,7 +31,8 @@ KERNEL(typed_fill)
 
 	for (u64 i = grid_id(); i < a.count; i += grid_count())
 		typed_store(a.target + i * bytes, bytes,
-			    typed_encode(a.type, typed_value(a.first + i, a.rank, a.op), 0));
+			    typed_encode(a.type, typed_value(a.type, a.first + i, a.rank, a.op),
+					 0));
 }
 
 /* The bits of `sum` / n, rounded down in the fraction. */
@@ -52,11 +53,14 @@ static inline u64 typed_quotient(u64 type, u64 sum, u64 n)
 
 /*
  * An average of n ranks may be the sum of values that were divided one by one: where n is not a
- * power of two each step rounds, and the last bits are undetermined.
+ * power of two each step rounds, and the last bits are undetermined. Of 8-bit floats only the average of the sum is checked, rounded
+ * once: n of their last bits are half of a number.
  */
 static inline u64 typed_slack(u64 type, u64 op, u64 n)
 {
-	return op == REDUCE_AVG && typed_fraction_bits(type) && (n & (n - 1)) ? n : 0;
+	if (op != REDUCE_AVG || !typed_fraction_bits(type) || !(n & (n - 1)))
+		return 0;
+	return typed_is_tiny(type) ? 1 : n;
 }
 
 KERNEL(typed_check)
@@ -66,7 +70,7 @@ KERNEL(typed_check)
 	u64 wrong = 0, first_wrong = CHECK_NONE;
 
 	for (u64 i = grid_id(); i < a.count; i += grid_count()) {
-		const u64 all = typed_reduced(a.first + i, a.op, a.first_rank, a.ranks);
+		const u64 all = typed_reduced(a.type, a.first + i, a.op, a.first_rank, a.ranks);
 		const u64 right = a.op == REDUCE_AVG ? typed_quotient(a.type, all, a.ranks)
 						     : typed_encode(a.type, all, 0);
 		const u64 off = typed_load(a.origin + i * bytes, bytes) - right + slack;

@@ -138,15 +138,25 @@ int nccl_load(const char *path, struct nccl_api *ret)
 	return 0;
 }
 
-int nccl_has_windows(const struct nccl_api *api)
+static int too_old(const struct nccl_api *api, const char *lacks, const char *since)
 {
 	char version[32];
 
+	nccl_version_text(api->version, version, sizeof(version));
+	return err_set(ENOTSUP, "NCCL %s (%s) has no %s; NCCL %s and later have", version,
+		       api->path, lacks, since);
+}
+
+int nccl_has_windows(const struct nccl_api *api)
+{
 	if (api->MemAlloc && api->MemFree && api->CommWindowRegister && api->CommWindowDeregister)
 		return 0;
-	nccl_version_text(api->version, version, sizeof(version));
-	return err_set(ENOTSUP, "NCCL %s (%s) has no symmetric windows; NCCL 2.27 and later have",
-		       version, api->path);
+	return too_old(api, "symmetric windows", "2.27");
+}
+
+int nccl_has_float8(const struct nccl_api *api)
+{
+	return api->version >= 22400 ? 0 : too_old(api, "8-bit floats", "2.24");
 }
 
 /* Up to 2.8 the minor version counted hundreds and the major thousands. */

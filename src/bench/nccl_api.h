@@ -75,5 +75,8 @@ int nccl_load(const char *path, struct nccl_api *ret);
 /* Whether it has windows of memory for symmetric kernels: 0, or -ENOTSUP with a sentence. */
 int nccl_has_windows(const struct nccl_api *api);
 
+/* Whether it has 8-bit floats: 0, or -ENOTSUP with a sentence. */
+int nccl_has_float8(const struct nccl_api *api);
+
 /* 22809 as "2.28.9". */
 void nccl_version_text(int version, char *buf, size_t size);

@@ -157,17 +157,16 @@ _Static_assert(sizeof(nccl_own_op_words) / sizeof(*nccl_own_op_words) == NCCL_SE
 		       NCCL_SEND_RECV == NCCL_OP_N - 1,
 	       "a word for each operation that libonehop has");
 
-const char *const nccl_type_words[] = {"int8", "uint8", "int32",  "uint32",   "int64", "uint64",
-				       "half", "float", "double", "bfloat16", NULL};
+const char *const nccl_type_words[] = {"int8",   "uint8",  "int32", "uint32", "int64",
+				       "uint64", "half",   "float", "double", "bfloat16",
+				       "f8e4m3", "f8e5m2", NULL};
 
 const char *const nccl_reduce_op_words[] = {"sum", "prod", "max", "min", "avg", NULL};
 
 const char *const collective_engine_names[] = {"NCCL", "NCCL with the shim", "onehop", NULL};
 
-static const unsigned type_sizes[TYPED_TYPE_N] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-
 _Static_assert(sizeof(nccl_op_words) / sizeof(*nccl_op_words) == NCCL_OP_N + 1 &&
-		       sizeof(nccl_type_words) / sizeof(*nccl_type_words) == TYPED_TYPE_N + 1 &&
+		       sizeof(nccl_type_words) / sizeof(*nccl_type_words) == ELEMENT_TYPE_N + 1 &&
 		       sizeof(nccl_reduce_op_words) / sizeof(*nccl_reduce_op_words) ==
 			       REDUCE_OP_N + 1,
 	       "a word for each");
@@ -204,7 +203,7 @@ bool nccl_op_is_ours(enum nccl_op op)
 
 unsigned nccl_type_size(enum element_type t)
 {
-	return type_sizes[t];
+	return (unsigned)typed_bytes(t);
 }
 
 int nccl_call(const struct nccl_api *api, const struct nccl_call *c)

@@ -324,7 +324,7 @@ static void check_all(struct rig *b)
 
 	for (size_t s = 0; s < ARRAY_LEN(sizes) && (!b->host || s < 5); s++)
 		for (int k = 0; k < OPERATION_N; k++)
-			for (unsigned type = 0; type < TYPED_TYPE_N; type++)
+			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
 				for (unsigned op = 0;
 				     op < (reduces((enum operation)k) ? REDUCE_OP_N : 1u); op++) {
 					struct trial t = {.o = (enum operation)k,
@@ -454,7 +454,7 @@ static void soak(struct rig *b, unsigned rounds)
 
 		for (int m = 0; m < 200; m++) {
 			const struct trial t = {.o = (enum operation)(rand() % OPERATION_N),
-						.type = (unsigned)rand() % TYPED_TYPE_N,
+						.type = (unsigned)rand() % ELEMENT_TYPE_N,
 						.op = REDUCE_SUM,
 						.count = (u64)rand() % (rand() % 8 ? 2000 : 60000)};
 

@@ -111,7 +111,7 @@ struct group {
 static _Thread_local struct group group;
 static atomic_uint calls; /* of collectives, by all ranks of this process */
 
-static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 /* ---- log ---- */
 
@@ -237,8 +237,12 @@ static double get(const char *at, size_t i, int type)
 		return (double)((const float *)(const void *)at)[i];
 	case 8:
 		return ((const double *)(const void *)at)[i];
-	default:
+	case 9:
 		return half_value(((const unsigned short *)(const void *)at)[i], 7, 127);
+	case 10:
+		return half_value(((const unsigned char *)at)[i], 3, 7);
+	default:
+		return half_value(((const unsigned char *)at)[i], 2, 15);
 	}
 }
 
@@ -272,8 +276,14 @@ static void put(char *at, size_t i, int type, double v)
 	case 8:
 		((double *)(void *)at)[i] = v;
 		break;
-	default:
+	case 9:
 		((unsigned short *)(void *)at)[i] = (unsigned short)half_bits(v, 7, 127);
+		break;
+	case 10:
+		((unsigned char *)at)[i] = (unsigned char)half_bits(v, 3, 7);
+		break;
+	default:
+		((unsigned char *)at)[i] = (unsigned char)half_bits(v, 2, 15);
 		break;
 	}
 }

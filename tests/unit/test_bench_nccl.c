@@ -257,7 +257,7 @@ static void every_operation_is_right(void **state)
 static void every_type_and_reduction_is_right(void **state)
 {
 	(void)state;
-	for (int type = 0; type < TYPED_TYPE_N; type++) {
+	for (int type = 0; type < ELEMENT_TYPE_N; type++) {
 		for (int redop = 0; redop < REDUCE_OP_N; redop++) {
 			struct collective_run run = make_run(2);
 
@@ -266,6 +266,19 @@ static void every_type_and_reduction_is_right(void **state)
 			assert_right(&run, true);
 		}
 	}
+}
+
+static void what_an_old_nccl_lacks(void **state)
+{
+	struct nccl_api api = {.version = 22305, .path = "/old.so"};
+
+	(void)state;
+	assert_int_equal(nccl_has_float8(&api), -ENOTSUP);
+	assert_string_equal(err_msg(),
+			    "NCCL 2.23.5 (/old.so) has no 8-bit floats; NCCL 2.24 and later have");
+	assert_int_equal(nccl_has_windows(&api), -ENOTSUP);
+	api.version = 22400;
+	assert_int_equal(nccl_has_float8(&api), 0);
 }
 
 /* Without ncclAlltoAll, ncclMemAlloc and ncclGetLastError. */
@@ -666,6 +679,7 @@ int main(void)
 		cmocka_unit_test(libraries_are_named_when_they_fail),
 		cmocka_unit_test(every_operation_is_right),
 		cmocka_unit_test(every_type_and_reduction_is_right),
+		cmocka_unit_test(what_an_old_nccl_lacks),
 		cmocka_unit_test(an_old_library_will_do),
 		cmocka_unit_test(graphs_are_right),
 		cmocka_unit_test(every_operation_of_libonehop_is_right),

@@ -251,7 +251,7 @@ static const struct {
 	u64 bytes;
 	int fraction; /* bits; 0: whole numbers */
 	int bias;
-} types[TYPED_TYPE_N] = {
+} types[ELEMENT_TYPE_N] = {
 	[ELEMENT_INT8] = {1},
 	[ELEMENT_UINT8] = {1},
 	[ELEMENT_INT32] = {4},
@@ -262,6 +262,8 @@ static const struct {
 	[ELEMENT_FLOAT32] = {4, 23, 127},
 	[ELEMENT_FLOAT64] = {8, 52, 1023},
 	[ELEMENT_BFLOAT16] = {2, 7, 127},
+	[ELEMENT_FLOAT8_E4M3] = {1, 3, 7},
+	[ELEMENT_FLOAT8_E5M2] = {1, 2, 15},
 };
 
 /* Writes v as the machine's own floating point does, cut off where the type is shorter. */
@@ -279,20 +281,21 @@ static void put(unsigned type, void *buffer, u64 i, double v)
 
 		memcpy(&half, &f, 4);
 		bits = type == ELEMENT_BFLOAT16 ? half >> 16 : half;
-	} else if (type == ELEMENT_FLOAT16 && v != 0) {
+	} else if (types[type].fraction && v != 0) {
 		const double fraction = frexp(v, &exponent) * 2; /* 1 <= fraction < 2 */
 
-		bits = (u64)(exponent - 1 + 15) << 10 | (u64)((fraction - 1) * 1024);
+		bits = (u64)(exponent - 1 + types[type].bias) << types[type].fraction |
+		       (u64)((fraction - 1) * (1 << types[type].fraction));
 	}
 	memcpy(at, &bits, types[type].bytes);
 }
 
-static double reduced(u64 i, unsigned op, u64 first, u64 n)
+static double reduced(unsigned type, u64 i, unsigned op, u64 first, u64 n)
 {
-	double all = (double)typed_value(i, first, op);
+	double all = (double)typed_value(type, i, first, op);
 
 	for (u64 r = first + 1; r < first + n; r++) {
-		const double v = (double)typed_value(i, r, op);
+		const double v = (double)typed_value(type, i, r, op);
 
 		all = op == REDUCE_PROD  ? all * v
 		      : op == REDUCE_MAX ? fmax(all, v)
@@ -317,14 +320,15 @@ static struct typed_report typed_checked(const void *buffer, unsigned type, unsi
 static void typed_filled(void **state)
 {
 	(void)state;
-	for (unsigned type = 0; type < TYPED_TYPE_N; type++)
+	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
 		for (unsigned op = 0; op < REDUCE_OP_N; op++)
 			for (u64 rank = 0; rank < 16; rank += 5) {
 				u64 made[COUNT + 1] = {0}, right[COUNT + 1] = {0};
 
 				assert_int_equal(typed_bytes(type), types[type].bytes);
 				for (u64 i = 0; i < COUNT; i++)
-					put(type, right, i, (double)typed_value(40 + i, rank, op));
+					put(type, right, i,
+					    (double)typed_value(type, 40 + i, rank, op));
 				run(KERNEL_typed_fill, 2,
 				    &(struct typed_fill_args){(u64)made, COUNT, 40, type, op,
 							      rank});
@@ -338,17 +342,20 @@ static void typed_reductions(void **state)
 	static const u64 ranks[] = {2, 3, 4, 5, 7, 8, 16};
 
 	(void)state;
-	for (unsigned type = 0; type < TYPED_TYPE_N; type++)
+	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
 		for (unsigned op = 0; op < REDUCE_OP_N; op++)
-			for (size_t n = 0; n < sizeof(ranks) / sizeof(*ranks); n++) {
+			for (size_t n = 0; n < sizeof(ranks) / sizeof(*ranks) &&
+					   (type < ELEMENT_FLOAT8_E4M3 || ranks[n] <= 8);
+			     n++) {
 				u64 buffer[COUNT] = {0};
 				struct typed_report r;
 
 				for (u64 i = 0; i < COUNT; i++)
-					put(type, buffer, i, reduced(40 + i, op, 2, ranks[n]));
+					put(type, buffer, i,
+					    reduced(type, 40 + i, op, 2, ranks[n]));
 				assert_int_equal(typed_checked(buffer, type, op, 2, ranks[n]).wrong,
 						 0);
-				put(type, buffer, 123, reduced(163, op, 2, ranks[n]) + 1);
+				put(type, buffer, 123, 2 * reduced(type, 163, op, 2, ranks[n]) + 1);
 				put(type, buffer, 200, 127);
 				r = typed_checked(buffer, type, op, 2, ranks[n]);
 				assert_int_equal(r.wrong, 2);
@@ -364,8 +371,10 @@ static void typed_values_differ(void **state)
 		unsigned differ = 0;
 
 		for (u64 i = 0; i < COUNT; i++)
-			differ += typed_value(i, 0, op) != typed_value(i, 1, op);
-		assert_true(differ > COUNT / 4);
+			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+				differ +=
+					typed_value(type, i, 0, op) != typed_value(type, i, 1, op);
+		assert_true(differ > COUNT * ELEMENT_TYPE_N / 4);
 	}
 }
 

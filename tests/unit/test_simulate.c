@@ -333,7 +333,7 @@ static struct simulation random_simulation(const struct paths *p)
 		.nccl = true,
 		.plan = {.engine = ENGINE_ONEHOP,
 			 .op = (enum nccl_op)next_random(NCCL_SEND_RECV),
-			 .type = (enum element_type)next_random(TYPED_TYPE_N),
+			 .type = (enum element_type)next_random(ELEMENT_TYPE_N),
 			 .root = (int)next_random(p->device_n),
 			 .min_bytes = 1 + next_random(4096),
 			 .max_bytes = 1ul << 30,

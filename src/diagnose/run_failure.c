@@ -74,6 +74,15 @@
 #define NO_INTERFACE_MEANS "NCCL found no network interface that it may use"
 #define NO_INTERFACE_TODO                                                                          \
 	"check NCCL_SOCKET_IFNAME (prefixes; = in front: exact names) against `ip -br address`"
+#define NIC_FAILED_MEANS "a NIC reported that it, its port or a queue of it failed"
+#define NIC_FAILED_TODO                                                                            \
+	"check the port (rule rdma-port-down) and the kernel log for mlx5 and AER lines (onehop "  \
+	"check does)"
+#define MERGED_MEANS                                                                               \
+	"NCCL is told to use several NICs as one, and they are not there or cannot be joined"
+#define MERGED_TODO                                                                                \
+	"unset NCCL_NET_FORCE_MERGE, and set NCCL_NET_MERGE_LEVEL=LOC, which uses each NIC by "    \
+	"itself"
 #define RESOURCES_MEANS                                                                            \
 	"a NIC could not create a queue: the limit of locked memory, or the NIC's own resources, " \
 	"are used up"
@@ -248,8 +257,13 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("ibv_create_", RESOURCES_MEANS, RESOURCES_TODO),
 	WARNED("ibv_alloc_pd", RESOURCES_MEANS, RESOURCES_TODO),
 	WARNED("ibv_post_", FOLLOWS_MEANS, FOLLOWS_TODO),
-	WARNED("async fatal event", "a NIC reported that it, or a queue of it, failed",
-	       "check the kernel log for mlx5 and AER lines (onehop check does)"),
+	WARNED("async fatal event", NIC_FAILED_MEANS, NIC_FAILED_TODO),
+	WARNED("async error event", NIC_FAILED_MEANS, NIC_FAILED_TODO),
+	WARNED("encountered a fatal error", NIC_FAILED_MEANS, NIC_FAILED_TODO),
+	WARNED("failed devices out of", NIC_FAILED_MEANS, NIC_FAILED_TODO),
+	WARNED("Got CQE with error", "a NIC ended a transfer with an error",
+	       "look for a line with its status; run onehop check on both machines"),
+	WARNED("mlx5dv_create_qp", RESOURCES_MEANS, RESOURCES_TODO),
 	WARNED("Unable to open device", "a NIC cannot be opened",
 	       "a container needs /dev/infiniband and its limit of locked memory raised; check `ibv_devinfo` there"),
 	WARNED("Unable to query", "a NIC cannot be queried",
@@ -262,6 +276,30 @@ static const struct run_failure_meaning meanings[] = {
 	       "NVLink multicast (NVLS) could not be set up: the fabric's state is stale, or its multicast groups are used up",
 	       "check Fabric in `nvidia-smi -q` (rule nvswitch-fabric), and restart the fabric manager with no job running; until then NCCL_NVLS_ENABLE=0"),
 	WARNED("MNNVL (", IMEX_MEANS, IMEX_TODO),
+	WARNED("MNNVL is not supported",
+	       "NCCL_MNNVL_ENABLE=1 demands NVLink between hosts, which this system does not offer",
+	       "unset NCCL_MNNVL_ENABLE; on a system that has it check `nvidia-imex-ctl -N`, and Fabric in `nvidia-smi -q`"),
+	WARNED("exceeds device/fn",
+	       "a kernel of NCCL needs more shared memory than the GPU has: this NCCL is not built for it, or a program uses part of the GPU",
+	       "use an NCCL that is built for the GPU's architecture, and check MPS limits; NCCL_BUFFSIZE does not change it"),
+	WARNED("find any local path",
+	       "NCCL sees no way from a GPU to any network device: its picture of the PCI tree lacks NICs",
+	       TREE_TODO),
+	WARNED("different NUMA domains", MERGED_MEANS, MERGED_TODO),
+	WARNED("TOPO/NET : ", MERGED_MEANS, MERGED_TODO),
+	WARNED("Only matched ", MERGED_MEANS, MERGED_TODO),
+	WARNED("fused NIC", MERGED_MEANS, MERGED_TODO),
+	WARNED("port pair found", "NCCL_COMM_ID is not an address and a port",
+	       "write it as HOST:PORT or [IPv6]:PORT, or unset it: launchers of PyTorch and MPI do not need it"),
+	WARNED("port> pair found", "NCCL_COMM_ID is not an address and a port",
+	       "write it as HOST:PORT or [IPv6]:PORT, or unset it: launchers of PyTorch and MPI do not need it"),
+	WARNED("captured in a graph if", CUDA_OLD_MEANS, CUDA_OLD_TODO),
+	WARNED("CUDA context on device",
+	       "a second CUDA context on the GPU failed: its memory is used up, or it allows one process only",
+	       GPU_MEMORY_TODO "; check the compute mode (rule gpu-compute-mode)"),
+	WARNED("socket progress error", GONE_MEANS, GONE_TODO),
+	WARNED("version mismatch with remote peer", "the ranks use different NCCL versions",
+	       "use one NCCL version for all ranks; the line names both"),
 	WARNED("Connection closed by remote peer", GONE_MEANS, GONE_TODO),
 	WARNED("o route to host", UNREACHED_MEANS, UNREACHED_TODO),
 	WARNED("onnection refused", UNREACHED_MEANS, UNREACHED_TODO),
@@ -342,7 +380,7 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("initialize any NET plugin",
 	       "no network could be used, neither a plug-in nor NCCL's own",
 	       "see the lines above it; NCCL_NET_PLUGIN=none leaves only NCCL's own"),
-	WARNED("merg", MIXED_MEANS, "set NCCL_NET_MERGE_LEVEL=LOC, which uses each NIC by itself"),
+	WARNED("merg", MERGED_MEANS, MERGED_TODO),
 	WARNED("has no transport for",
 	       "NCCL may use neither P2P nor shared memory nor a network between two ranks",
 	       "unset NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA (onehop env), and check the lines above it"),

@@ -368,6 +368,17 @@ static const struct mark {
 	{"Unable to query ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"Connection closed ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"exceeded ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"exceeds device/fn", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"socketPollConnect", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"different link_layer", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"MNNVL is not supported", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"find any local path", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"different NUMA domains", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Only matched ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"fused NIC", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{":port pair found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{">:<port> pair found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"captured in a graph if", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"nterface found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"essage truncated", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"ultiple ranks ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
@@ -389,10 +400,11 @@ static const struct mark {
 	{"incompatible with the local", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 };
 
-/* NCCL warns that it copies a buffer that it could not register, and returns no error. */
+/* NCCL warns that it copies a buffer that it could not register, or uses another NIC, and returns no error. */
 static bool goes_on(const char *text, enum nccl_line line)
 {
-	return line == NCCL_LINE_WARN && strstr(text, "register userbuff");
+	return line == NCCL_LINE_WARN &&
+	       (strstr(text, "register userbuff") || strstr(text, "marked as failed"));
 }
 
 bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,

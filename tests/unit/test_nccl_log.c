@@ -827,6 +827,23 @@ static void warnings_have_meanings(void **state)
 		{"P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the "
 		 "case given their connectivity, and is probably due to a hardware issue.",
 		 "the driver refuses P2P"},
+		{"socketPollConnect: Connect to 10.0.0.1<41000> returned 113(No route to host) errno "
+		 "115(Operation now in progress)",
+		 "could not connect to another"},
+		{"NET/IB : Can't connect net devices with different link_layer. i=0 remMeta.ndevs=1",
+		 "do not fit together"},
+		{"cudaArch 1200 ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 81920",
+		 "not built for it"},
+		{"MNNVL is not supported on this system", "NCCL_MNNVL_ENABLE=1"},
+		{"Could not find any local path from gpu 0 to net.", "lacks NICs"},
+		{"TOPO/NET : Only matched 1 devices, 2 requested from mlx5_0,mlx5_9",
+		 "cannot be joined"},
+		{"Net : No valid <IPv4_or_hostname>:<port> pair found", "NCCL_COMM_ID"},
+		{"Net : No valid [IPv6]:port pair found", "NCCL_COMM_ID"},
+		{"Failed to create CUDA context on device 0", "a second CUDA context"},
+		{"NET/IB : mlx5_0:1 Got async error event: port error", "a NIC reported"},
+		{"communicator encountered a fatal error (detected in ncclIbTest)",
+		 "a NIC reported"},
 		{"NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and [1]x:1/RoCE",
 		 "do not fit together"},
 	};

@@ -13,19 +13,25 @@ const char *const symptom_words[] = {"hang", "wrong-data", "slow", "crash", "ref
 /*
  * In the order of how often each is the cause where nothing is known; the confirmed causes of tests/incidents and of
  * the references of the rules. `rules`: what shows or excludes it; none: no fact of a machine can, so it is never left
- * out. `signs`: what shows it too, and excludes nothing.
+ * out. `signs`: what shows it too, and excludes nothing. PEERS_OVER_PCIE: only where the driver does not refuse the pair, whose
+ * copies go through host memory then.
  */
 static const struct cause {
 	const char *id, *cause;
 	unsigned symptoms;
-	enum { ANY_PAIR, OVER_PCIE, OVER_NVLINK } over; /* pairs that it concerns */
+	enum {
+		ANY_PAIR,
+		OVER_PCIE,
+		OVER_NVLINK,
+		PEERS_OVER_PCIE
+	} over; /* pairs that it concerns */
 	const char *rules[8], *signs[9];
 	struct question decide;
 } causes[] = {
 	{"iommu",
 	 "an IOMMU translates peer traffic, and blocks or slows it",
 	 SYMPTOM(HANG) | SYMPTOM(WRONG_DATA) | SYMPTOM(SLOW),
-	 OVER_PCIE,
+	 PEERS_OVER_PCIE,
 	 {"iommu-translating"},
 	 {"iommu-fault"},
 	 {"sudo dmesg | grep -i -e DMAR -e AMD-Vi -e 'IO_PAGE_FAULT'",
@@ -33,7 +39,7 @@ static const struct cause {
 	{"acs",
 	 "ACS sends peer requests up to the CPU",
 	 SYMPTOM(HANG) | SYMPTOM(WRONG_DATA) | SYMPTOM(SLOW),
-	 OVER_PCIE,
+	 PEERS_OVER_PCIE,
 	 {"acs-redirect", "acs-completion-redirect", "acs-root-port"},
 	 {"aer-uncorrected"},
 	 {"sudo lspci -vvv",
@@ -41,7 +47,7 @@ static const struct cause {
 	{"no-mechanism",
 	 "the driver allows P2P that the cards or the edit of the driver do not support",
 	 SYMPTOM(HANG) | SYMPTOM(WRONG_DATA) | SYMPTOM(CRASH),
-	 OVER_PCIE,
+	 PEERS_OVER_PCIE,
 	 {"p2p-forced", "p2p-mailbox"},
 	 {"p2p-keys-one-side", "unlock-half-done", "peer-misaligned", "bar1-windows",
 	  "unlock-console", "kernel-lockup", "p2p-geforce"},
@@ -50,7 +56,7 @@ static const struct cause {
 	 "an inference engine's own all-reduce, or managed memory, uses peer mappings in a way that an "
 	 "edited driver does not support",
 	 SYMPTOM(WRONG_DATA) | SYMPTOM(CRASH),
-	 OVER_PCIE,
+	 PEERS_OVER_PCIE,
 	 {"custom-all-reduce", "uvm-managed"},
 	 {NULL},
 	 {"VLLM_DISABLE_CUSTOM_ALL_REDUCE=1 YOUR_COMMAND",
@@ -203,17 +209,33 @@ static const struct finding *strongest(const struct diagnosis *d, const char *ru
 	return best;
 }
 
-/* All pairs in question are joined by NVLink. */
-static bool only_nvlink(const struct topology *t, int a, int b)
+/* All pairs in question, in both directions. */
+static bool all_paths(const struct topology *t, int a, int b, bool (*is_it)(const struct path *p))
 {
 	if (a >= 0)
-		return path_is_nvlink(topology_path(t, (size_t)a, (size_t)b)) &&
-		       path_is_nvlink(topology_path(t, (size_t)b, (size_t)a));
+		return is_it(topology_path(t, (size_t)a, (size_t)b)) &&
+		       is_it(topology_path(t, (size_t)b, (size_t)a));
 	for (size_t i = 0; i < t->gpu_n; i++)
 		for (size_t j = 0; j < t->gpu_n; j++)
-			if (i != j && !path_is_nvlink(topology_path(t, i, j)))
+			if (i != j && !is_it(topology_path(t, i, j)))
 				return false;
 	return t->gpu_n > 1;
+}
+
+/* The driver, or CUDA, answers that it refuses it, and nothing was seen that contradicts that. */
+static bool without_peers(const struct path *p)
+{
+	enum chain_reason why = p->chain[CHAIN_DRIVER].reason;
+
+	return (why == REASON_DRIVER_STATUS || why == REASON_DRIVER_GEFORCE ||
+		why == REASON_DRIVER_GENERATION) &&
+	       path_is_refused(p) && p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAILS &&
+	       !path_nccl_contradicts_driver(p);
+}
+
+static bool nvlink_or_no_peers(const struct path *p)
+{
+	return path_is_nvlink(p) || without_peers(p);
 }
 
 /* No card of the machine can have NVLink. */
@@ -227,8 +249,17 @@ static bool no_nvlink(const struct machine *m)
 
 static bool is_elsewhere(const struct diagnosis *d, const struct cause *c, int a, int b)
 {
-	return (c->over == OVER_PCIE && only_nvlink(d->topology, a, b)) ||
-	       (c->over == OVER_NVLINK && no_nvlink(d->topology->machine));
+	switch (c->over) {
+	case OVER_PCIE:
+		return all_paths(d->topology, a, b, path_is_nvlink);
+	case PEERS_OVER_PCIE:
+		return all_paths(d->topology, a, b, nvlink_or_no_peers);
+	case OVER_NVLINK:
+		return no_nvlink(d->topology->machine);
+	case ANY_PAIR:
+		break;
+	}
+	return false;
 }
 
 /* What the facts say of one cause; false: they exclude it. */

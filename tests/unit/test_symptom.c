@@ -63,6 +63,8 @@ static const struct {
 	{"h200x2", SYMPTOM_WRONG_DATA, 0, 1, "program"},
 	{"rtx4090x8-before", SYMPTOM_REFUSED, 0, 1,
 	 "driver-refuses:p2p-geforce bar1:bar1-small gpu-mode:?"},
+	/* Nothing that needs peer traffic, where the driver refuses it. */
+	{"rtx4090x8-before", SYMPTOM_HANG, 0, 1, "gpu-fault:? nic:? program"},
 	{"made-up-switch", SYMPTOM_SLOW, -1, -1, ""},
 	{"made-up-no-driver", SYMPTOM_REFUSED, -1, -1, "driver:driver-loaded"},
 	{"made-up-unbound", SYMPTOM_CRASH, -1, -1,

@@ -145,7 +145,7 @@ static enum verdict probe_shm_size(struct rule_run *run)
 	if (!small)
 		finding_remedy(run, f,
 			       "delete what finished jobs left behind: ls -l /dev/shm/nccl-*");
-	else if (!fact_known(run->m->kernel.container))
+	else if (!fact_known(run->m->kernel.container) && !fact_unknown(run->m->kernel.container))
 		finding_remedy(run, f, "`mount -o remount,size=50%% /dev/shm`");
 	return VERDICT_OK;
 }

@@ -100,6 +100,11 @@ static const struct part_kind part_kinds[] = {
 	 .first = "RSAi",
 	 .gives =
 		 "the NIC of ib_write_bw and the like, the GPU whose memory it used, and the rate; not the times of latency tests"},
+	{"df of /dev/shm", df_match, df_decode, PART_STATES, .first = "Fstn",
+	 .gives =
+		 "the size of the shared memory and what is free, of the container in which it ran"},
+	{"limit of locked memory", memlock_match, memlock_decode, PART_STATES, .first = "mM",
+	 .gives = "of ulimit -a or /proc/PID/limits, for the process that they are about"},
 	{"rmmod or modprobe", kmod_match, NULL, PART_STATES, .observe = kmod_observe,
 	 .first = "rmi",
 	 .gives = "modules that are in use, not signed, or built for another kernel"},

@@ -83,6 +83,10 @@ PART_KIND(ofed_info);
 PART_KIND(perftest); /* perftest_text.c: */
 void perftest_observe(const struct part *p, struct machine *m);
 
+/* limits_text.c: */
+PART_KIND(df);
+PART_KIND(memlock);
+
 /* tool_messages.c: */
 #define MESSAGE_KIND(name)                                                                         \
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \

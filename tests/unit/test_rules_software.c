@@ -728,6 +728,9 @@ static void shm_is_measured_by_the_gpus(void **state)
 	m->limits.shm_free_bytes = fact_int(10 * MIB, here);
 	assert_finds(m, "shm-size", SEVERITY_WARNING, "/dev/shm/nccl-*");
 	m->limits.shm_bytes = fact_int(64 * MIB, here);
+	m->kernel.container = fact_str_unknown(here); /* as in a text: a container is likelier */
+	assert_finds(m, "shm-size", SEVERITY_WARNING, "--shm-size");
+	m->kernel.container = fact_str_absent(here);
 	assert_finds(m, "shm-size", SEVERITY_WARNING, "remount");
 	m->kernel.container = fact_str("docker", here);
 	assert_finds(m, "shm-size", SEVERITY_WARNING, "--shm-size");

@@ -74,7 +74,8 @@ static bool is_of_start(const struct observed *o)
 static bool is_of_fabric(const struct observed *o)
 {
 	if (o->kind == OBSERVED_MESSAGE)
-		return o->message == MESSAGE_FABRIC_FAILED || o->message == MESSAGE_NO_NVSWITCH;
+		return o->message == MESSAGE_FABRIC_FAILED || o->message == MESSAGE_FABRIC_STALE ||
+		       o->message == MESSAGE_NO_NVSWITCH;
 	return is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == 802;
 }
 
@@ -105,22 +106,46 @@ static bool is_elsewhere(const struct observed *o)
 	       o->failure.waits == RUN_WAITS_MIXED;
 }
 
+static bool is_gpu_rate(const struct observed *o)
+{
+	return o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_RATE_GPU;
+}
+
+static bool is_nic_rate(const struct observed *o)
+{
+	return is_gpu_rate(o) ||
+	       (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_RATE_HOST);
+}
+
 static bool may_be_a_path(const struct observed *o)
 {
-	return (o->kind == OBSERVED_RUN_FAILURE || o->kind == OBSERVED_MESSAGE) && !is_elsewhere(o);
+	return (o->kind == OBSERVED_RUN_FAILURE || o->kind == OBSERVED_MESSAGE) &&
+	       !is_elsewhere(o) && !is_nic_rate(o);
+}
+
+/* CUDA refuses peer access, or cannot map a peer's memory. */
+static bool is_refusal(const struct observed *o)
+{
+	static const int codes[] = {205, 217, 711};
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == codes[i])
+			return true;
+	return o->kind == OBSERVED_PEER_ACCESS && !o->ok;
 }
 
 /* Not a refusal or a lack of room: something broke while it ran. */
 static bool may_be_in_the_log(const struct observed *o)
 {
-	static const int refusals[] = {205, 217, 711};
+	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind != RUN_NCCL_ERROR &&
+	       !is_elsewhere(o) && !is_refusal(o);
+}
 
-	if (o->kind != OBSERVED_RUN_FAILURE || o->failure.kind == RUN_NCCL_ERROR || is_elsewhere(o))
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
-		if (o->failure.code == refusals[i])
-			return false;
-	return true;
+/* Memory behind which there is nothing: /dev/shm is full, or a GPU is gone. */
+static bool is_bus_error(const struct observed *o)
+{
+	return is_failure_of(o, RUN_CRASHED) &&
+	       (strstr(o->failure.what, "Bus error") || strstr(o->failure.what, "SIGBUS"));
 }
 
 /* Of a machine without a known pair nothing but the missing fact counts, unless all that was seen to fail is something else. */
@@ -148,7 +173,8 @@ static bool wants_peermem(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
 
-	return fact_unknown(m->peermem.loaded) && talks_of_network(m);
+	return fact_unknown(m->peermem.loaded) && talks_of_network(m) &&
+	       !any_seen(m, is_gpu_rate); /* a NIC that moved GPU memory reaches it */
 }
 
 /* NCCL or containers are spoken of, and no line of NCCL shows how GPUs reach each other. */
@@ -238,15 +264,51 @@ static bool wants_fabric(const struct diagnosis *d)
 	return any_seen(d->topology->machine, is_of_fabric);
 }
 
+static bool knows_ports(const struct machine *m)
+{
+	for (size_t i = 0; i < m->rdma_n; i++)
+		for (size_t k = 0; k < m->rdma[i].port_n; k++)
+			if (fact_known(m->rdma[i].ports[k].state))
+				return true;
+	return false;
+}
+
 static bool wants_ports(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
 
-	for (size_t i = 0; i < m->rdma_n; i++)
-		for (size_t k = 0; k < m->rdma[i].port_n; k++)
-			if (fact_known(m->rdma[i].ports[k].state))
-				return false;
-	return any_seen(m, is_of_connection);
+	return !knows_ports(m) && any_seen(m, is_of_connection);
+}
+
+static bool wants_port_rates(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return !knows_ports(m) && any_seen(m, is_nic_rate);
+}
+
+/* The distance between the GPUs and the NICs that perftest used. */
+static bool wants_nic_paths(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return any_seen(m, is_nic_rate) && m->rdma_n &&
+	       (!m->rdma[0].levels || !m->gpu_n || fact_unknown(m->rdma[0].levels[0])) &&
+	       (!m->rdma[0].pci || m->rdma[0].pci->address.domain == PCI_NO_ADDRESS);
+}
+
+static bool wants_shared_memory(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return fact_unknown(m->limits.shm_bytes) && any_seen(m, is_bus_error);
+}
+
+/* What was refused is asked before what could be in the way of data. */
+static bool wants_answer(const struct diagnosis *d)
+{
+	return any_seen(d->topology->machine, is_refusal) &&
+	       (d->topology->gpu_n < 2 || paths_lack(d, CHAIN_DRIVER));
 }
 
 /* Whether memory of a GPU can be shared at all depends on the card, the driver's kind and the kernel. */
@@ -273,6 +335,12 @@ static const struct {
 	  "whether there are NVSwitches, and why the fabric manager does not run"}},
 	{wants_ports,
 	 {"ibv_devinfo -v", "of both hosts: which ports are up, and with which addresses (GIDs)"}},
+	{wants_shared_memory,
+	 {"df -h /dev/shm", "in the container of the job: whether its shared memory is full"}},
+	{wants_answer, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},
+	{wants_port_rates, {"ibstat", "the rate of the NIC's ports, which perftest should reach"}},
+	{wants_nic_paths,
+	 {"nvidia-smi topo -m", "how far the NIC is from the GPU whose memory it moved"}},
 	{wants_keys,
 	 {"cat /proc/driver/nvidia/params",
 	  "which P2P mechanism the registry keys of the driver select"}},
@@ -294,12 +362,20 @@ static const struct {
 	{wants_status, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},
 };
 
+static bool is_asked(const struct question *asked, size_t n, const char *command)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(asked[i].command, command) == 0)
+			return true;
+	return false;
+}
+
 size_t diagnosis_ask(const struct diagnosis *d, struct question ret[static QUESTIONS_MAX])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows) && n < QUESTIONS_MAX; i++)
-		if (rows[i].wanted(d))
+		if (rows[i].wanted(d) && !is_asked(ret, n, rows[i].question.command))
 			ret[n++] = rows[i].question;
 	return n;
 }

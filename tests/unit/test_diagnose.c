@@ -441,7 +441,7 @@ static void what_failed_is_asked(void **state)
 		 "dmesg -T"},
 		{{.kind = RUN_TIMED_OUT, .code = -1, .waits = RUN_WAITS_MIXED, .what = ""}, NULL},
 		{{.kind = RUN_CUDA_ERROR, .code = 719, .what = ""}, "dmesg -T"},
-		{{.kind = RUN_CUDA_ERROR, .code = 217, .what = ""}, "/proc/cmdline"},
+		{{.kind = RUN_CUDA_ERROR, .code = 217, .what = ""}, "nvidia-smi topo -p2p r"},
 		{{.kind = RUN_CUDA_ERROR, .code = 802, .what = ""}, "nvidia-fabricmanager"},
 		{{.kind = RUN_CUDA_ERROR, .code = 34, .what = ""}, NULL},
 		{{.kind = RUN_NCCL_ERROR, .code = -1, .what = "Got completion with error 12,"},

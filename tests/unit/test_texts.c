@@ -10,6 +10,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "diagnose/ask.h"
 #include "diagnose/diagnose.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
@@ -2435,6 +2436,78 @@ static void gpus_of_a_tree(void **state)
 	machine_free(m);
 }
 
+/* df and limits of a process, in the forms that people paste; other file systems are not read. */
+static void shared_and_locked_memory(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t size, avail, memlock, hard; /* -2: unknown */
+	} texts[] = {
+		{"Filesystem      Size  Used Avail Use% Mounted on\nshm              64M   12M   52M  19% "
+		 "/dev/shm\n",
+		 64 << 20, 52 << 20, -2, -2},
+		{"Filesystem     1K-blocks   Used Available Use% Mounted on\n/dev/sda1 100 50 50 50% /\n"
+		 "tmpfs              65536      0     65536   0% /dev/shm\n",
+		 64 << 20, 64 << 20, -2, -2},
+		{"shm  64M  64M  0 100% /dev/shm\n", 64 << 20, 0, -2, -2},
+		{"shm  65536  0  65536 0% /dev/shm\n", -2, -2, -2, -2},
+		{"Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda1 64M 12M 52M 19% /\n",
+		 -2, -2, -2, -2},
+		{"max locked memory           (kbytes, -l) 64\n", -2, -2, 65536, -2},
+		{"max locked memory       (kbytes, -l) unlimited\n", -2, -2, -1, -2},
+		{"Max locked memory         8388608              unlimited            bytes     \n",
+		 -2, -2, 8388608, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct machine *m = machine_of_one(texts[i].text);
+		const struct limits *l = &m->limits;
+		const struct fact_int facts[] = {l->shm_bytes, l->shm_free_bytes, l->memlock_bytes,
+						 l->memlock_hard_bytes};
+		const int64_t want[] = {texts[i].size, texts[i].avail, texts[i].memlock,
+					texts[i].hard};
+
+		for (size_t k = 0; k < ARRAY_LEN(want); k++)
+			if (want[k] == -2 ? !fact_unknown(facts[k]) : !fact_is(facts[k], want[k]))
+				fail_msg("%zu, %zu: %lld", i, k, (long long)facts[k].value);
+		machine_free(m);
+	}
+}
+
+/* What is asked first: the driver's answer after a refusal, shared memory after a bus error, the port of a rate. */
+static void asks_what_decides(void **state)
+{
+	static const char *const texts[][2] = {
+		{"RuntimeError: CUDART error: peer access is not supported between these two devices\n",
+		 "nvidia-smi topo -p2p r"},
+		{"RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is\n",
+		 "df -h /dev/shm"},
+		{PERFTEST("RDMA_Write BW Test", "Gb/sec", " 65536 5000 90 90 0.1\n"), "ibstat"},
+		{PERFTEST("RDMA_Write BW Test", "Gb/sec", " 65536 5000 90 90 0.1\n"),
+		 "nvidia-smi topo -m"},
+		{"[Feb 27 2025 15:10:12] [ERROR] [tid 1] failed to find the GPU handle 16 in the multicast "
+		 "team request setup 7.\n",
+		 "lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct question asked[QUESTIONS_MAX];
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(texts[i][0], &m, &t);
+		const size_t n = diagnosis_ask(d, asked);
+		bool found = false;
+
+		for (size_t k = 0; k < n; k++)
+			found |= strcmp(asked[k].command, texts[i][1]) == 0;
+		if (!found || n > QUESTIONS_MAX)
+			fail_msg("%zu: not '%s'", i, texts[i][1]);
+		release(d, t, m);
+	}
+}
+
 /* iproute2 before 5.0 begins with the numbers of device and port. */
 static void old_rdma_link(void **state)
 {
@@ -2659,6 +2732,8 @@ int main(void)
 		cmocka_unit_test(links_of_dcgm),
 		cmocka_unit_test(gpus_of_a_tree),
 		cmocka_unit_test(old_rdma_link),
+		cmocka_unit_test(shared_and_locked_memory),
+		cmocka_unit_test(asks_what_decides),
 		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),

@@ -79,7 +79,7 @@
 	"check the port (rule rdma-port-down) and the kernel log for mlx5 and AER lines (onehop "  \
 	"check does)"
 #define MERGED_MEANS                                                                               \
-	"NCCL is told to use several NICs as one, and they are not there or cannot be joined"
+	"NCCL is set to use several NICs as one, and they are not there or cannot be joined"
 #define MERGED_TODO                                                                                \
 	"unset NCCL_NET_FORCE_MERGE, and set NCCL_NET_MERGE_LEVEL=LOC, which uses each NIC by "    \
 	"itself"

@@ -341,6 +341,8 @@ static void report_file(struct rule_run *run, const struct trouble *t)
 {
 	struct finding *f = report_trouble(run, SUBJECT(FILE, t->where), t->what);
 
+	if (t->settled)
+		f->severity = SEVERITY_INFO;
 	if (t->remedy)
 		finding_remedy(run, f, "%s", t->remedy);
 }

@@ -74,6 +74,16 @@ static void add_damage(struct pages *p, struct pasted *t, const char *name)
 	pasted_add_trouble(t, name, sentence);
 }
 
+/* A zip file has the times of a clock in an unknown time zone. */
+static struct text_time time_of(const struct pages *p, struct archive_entry *e)
+{
+	const bool tar =
+		(p->api.format(p->archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+	const int64_t s = tar ? (int64_t)p->api.entry_mtime(e) : 0;
+
+	return (struct text_time){s > 0 ? s : 0, true};
+}
+
 static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t, size_t *parts)
 {
 	struct pasted_text *x;
@@ -92,6 +102,7 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	/* A damaged recording is not a collection of texts: what it lacks would count as absent. */
 	if (r == 0 && text_starts_with(strbuf_str(&x->head), "onehop recording "))
 		r = err_set(EINVAL, "%s: is part of a recording", name);
+	x->time = time_of(p, e);
 	if (r == 0 && x->head.len)
 		*parts += pasted_end(t, name, x);
 	if (r == 0 && damaged)

@@ -25,6 +25,7 @@ struct claims *claims_new(const char *name)
 	c->map = source_new_map(name);
 	source_set_stated(c->map, "not in the text");
 	c->name = arena_strdup(c->arena, name);
+	c->times = source_new_map(name);
 	return c;
 }
 
@@ -35,6 +36,7 @@ void claims_free(struct claims *c)
 	for (size_t i = 0; i < c->line_file_n; i++)
 		strbuf_done(&c->line_files[i].text);
 	source_free(c->map);
+	source_free(c->times);
 	arena_free(c->arena);
 	free(c);
 }
@@ -46,31 +48,34 @@ static const char *place(struct claims *c, struct claim_at at)
 	return arena_printf(c->arena, "%s:%u", at.file, at.line);
 }
 
-/* Both answers are dropped, because either could be right. */
-static void disagree(struct claims *c, const char *path, const char *first, const char *first_at,
-		     const char *second, const char *second_at)
+struct text_time claims_time_of(const struct claims *c, const char *path)
 {
-	struct disagreement *d = ARENA_PUSH(c->arena, c->disagreements, c->disagreement_n);
+	const struct source_entry *e = source_entry_of(c->times, path, SOURCE_FILE);
+	struct text_time t = {0};
 
-	*d = (struct disagreement){
-		.path = arena_strdup(c->arena, path),
-		.first = arena_strdup(c->arena, first),
-		.second = arena_strdup(c->arena, second),
-		.first_at = arena_strdup(c->arena, first_at),
-		.second_at = second_at,
-	};
-	source_drop(c->map, path);
-	source_put_origin(c->map, path,
-			  arena_printf(c->arena, "the texts disagree: %s and %s", d->first_at,
-				       second_at));
+	if (e)
+		memcpy(&t, e->data, sizeof(t));
+	return t;
 }
 
-static bool was_dropped(const struct claims *c, const char *path)
+static void add_disagreement(struct claims *c, const char *path, struct rival first,
+			     struct rival second, bool settled)
 {
-	for (size_t i = 0; i < c->disagreement_n; i++)
-		if (strcmp(c->disagreements[i].path, path) == 0)
-			return true;
-	return false;
+	*ARENA_PUSH(c->arena, c->disagreements, c->disagreement_n) = (struct disagreement){
+		.path = arena_strdup(c->arena, path),
+		.first = first,
+		.second = second,
+		.settled = settled,
+	};
+}
+
+/* Both answers are dropped, because either could be right. */
+static void disagree(struct claims *c, const char *path, struct rival was, struct rival is)
+{
+	add_disagreement(c, path, was, is, false);
+	source_drop(c->map, path);
+	source_put_origin(c->map, path,
+			  arena_printf(c->arena, "the texts disagree: %s and %s", was.at, is.at));
 }
 
 static void put(struct claims *c, const char *path, enum source_kind kind, int error,
@@ -104,12 +109,73 @@ static bool is_shortened(const char *path, const struct source_entry *old, const
 		goes_on(data, size, old->data, old->size));
 }
 
-/* A repeated statement adds nothing; the first one is the source, of shortened ones the longest. */
-static void answer(struct claims *c, const char *at, const char *path, enum source_kind kind,
-		   int error, const char *data, size_t size)
+struct answer {
+	enum source_kind kind;
+	int error;
+	const char *data;
+	size_t size;
+	struct claim_at at;
+};
+
+static void take(struct claims *c, const char *path, const struct answer *x)
 {
-	const struct source_entry *old = source_entry_of(c->map, path, kind);
-	char was[64], is[64];
+	put(c, path, x->kind, x->error, x->data, x->size);
+	source_put_origin(c->map, path, place(c, x->at));
+	if (x->at.time.s || claims_time_of(c, path).s)
+		source_put_file(c->times, path, (const char *)&x->at.time, sizeof(x->at.time));
+}
+
+static struct rival rival(struct claims *c, int error, const char *data, const char *at,
+			  struct text_time time)
+{
+	enum { SHOWN = 63 };
+	const size_t n = error ? 0 : strcspn(data, "\n");
+
+	return (struct rival){error ? "none" : arena_strndup(c->arena, data, n < SHOWN ? n : SHOWN),
+			      arena_strdup(c->arena, at), time};
+}
+
+/* What both texts may say in turn is true of the newer one; what no time changes tells machines apart. */
+static void settle(struct claims *c, const char *path, const struct source_entry *old,
+		   const struct answer *x)
+{
+	const struct text_time was_time = claims_time_of(c, path);
+	const int order =
+		claims_is_of_one_machine(path) ? 0 : text_time_order(x->at.time, was_time);
+	const struct rival was =
+		rival(c, old->error, old->data, source_origin(c->map, path), was_time);
+	const struct rival is = rival(c, x->error, x->data, place(c, x->at), x->at.time);
+
+	if (!order) {
+		disagree(c, path, was, is);
+		return;
+	}
+	add_disagreement(c, path, order > 0 ? was : is, order > 0 ? is : was, true);
+	if (order > 0)
+		take(c, path, x);
+}
+
+static bool was_dropped(const struct claims *c, const char *path)
+{
+	for (size_t i = 0; i < c->disagreement_n; i++)
+		if (!c->disagreements[i].settled && strcmp(c->disagreements[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* Said again: true until then. Without a time nothing shows when it was true last. */
+static void repeat(struct claims *c, const char *path, struct text_time t)
+{
+	const struct text_time was = claims_time_of(c, path);
+
+	if (was.s && (!t.s || text_time_order(t, was) > 0))
+		source_put_file(c->times, path, (const char *)&t, sizeof(t));
+}
+
+/* A repeated statement adds nothing; the first one is the source, of shortened ones the longest. */
+static void answer(struct claims *c, const char *path, struct answer x)
+{
+	const struct source_entry *old = source_entry_of(c->map, path, x.kind);
 
 	if (c->answer_n >= CLAIMS_MAX || c->disagreement_n >= CLAIMS_MAX_DISAGREEMENTS) {
 		c->too_many = true;
@@ -119,24 +185,18 @@ static void answer(struct claims *c, const char *at, const char *path, enum sour
 		return;
 	if (!old) {
 		c->answer_n++;
-		put(c, path, kind, error, data, size);
-		source_put_origin(c->map, path, at);
-		return;
+		take(c, path, &x);
+	} else if (old->error == x.error &&
+		   (x.error || (old->size == x.size && memcmp(old->data, x.data, x.size) == 0))) {
+		repeat(c, path, x.at.time);
+	} else if (x.error || !is_shortened(path, old, x.data, x.size)) {
+		settle(c, path, old, &x);
+	} else {
+		repeat(c, path, x.at.time);
+		x.at.time = claims_time_of(c, path);
+		if (x.size > old->size)
+			take(c, path, &x);
 	}
-	if (old->error == error &&
-	    (error || (old->size == size && memcmp(old->data, data, size) == 0)))
-		return;
-	if (!error && is_shortened(path, old, data, size)) {
-		if (size < old->size)
-			return;
-		put(c, path, kind, error, data, size);
-		source_put_origin(c->map, path, at);
-		return;
-	}
-	text_copy(was, sizeof(was), old->error ? "none" : old->data,
-		  old->error ? 4 : strcspn(old->data, "\n"));
-	text_copy(is, sizeof(is), error ? "none" : data, error ? 4 : strcspn(data, "\n"));
-	disagree(c, path, was, source_origin(c->map, path), is, at);
 }
 
 #define PATH(c, fmt)                                                                               \
@@ -150,7 +210,7 @@ static void answer(struct claims *c, const char *at, const char *path, enum sour
 
 void claim(struct claims *c, struct claim_at at, const char *value, const char *path, ...)
 {
-	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, value, strlen(value));
+	answer(c, PATH(c, path), (struct answer){SOURCE_FILE, 0, value, strlen(value), at});
 }
 
 void claim_number(struct claims *c, struct claim_at at, int64_t value, const char *path, ...)
@@ -158,23 +218,23 @@ void claim_number(struct claims *c, struct claim_at at, int64_t value, const cha
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRId64, value);
-	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, text, strlen(text));
+	answer(c, PATH(c, path), (struct answer){SOURCE_FILE, 0, text, strlen(text), at});
 }
 
 void claim_bytes(struct claims *c, struct claim_at at, const char *data, size_t size,
 		 const char *path, ...)
 {
-	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, data, size);
+	answer(c, PATH(c, path), (struct answer){SOURCE_FILE, 0, data, size, at});
 }
 
 void claim_link(struct claims *c, struct claim_at at, const char *target, const char *path, ...)
 {
-	answer(c, place(c, at), PATH(c, path), SOURCE_LINK, 0, target, strlen(target));
+	answer(c, PATH(c, path), (struct answer){SOURCE_LINK, 0, target, strlen(target), at});
 }
 
 void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
 {
-	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, ENOENT, "", 0);
+	answer(c, PATH(c, path), (struct answer){SOURCE_FILE, ENOENT, "", 0, at});
 }
 
 /* ---- what is cut off ---- */
@@ -203,7 +263,8 @@ void claim_extent(struct claims *c, const struct part *p, size_t from, size_t to
 {
 	const unsigned line = part_cut_in(p, from, to);
 
-	add_gap(c, PATH(c, path), line ? place(c, (struct claim_at){p->file, line}) : NULL);
+	add_gap(c, PATH(c, path),
+		line ? place(c, (struct claim_at){.file = p->file, .line = line}) : NULL);
 }
 
 /* ---- files of lines ---- */
@@ -285,15 +346,30 @@ void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
 
 /* ---- what texts disagree about ---- */
 
+/* "'256 MiB'", with its time where that decides */
+static const char *value_words(struct arena *a, const struct disagreement *d, const struct rival *r)
+{
+	char time[TEXT_TIME_SIZE];
+	const char *value = claims_value_words(a, d->path, r->value);
+
+	if (!d->settled)
+		return *value ? arena_printf(a, "'%s'", value) : "";
+	return arena_printf(a, "%s%s%s(%s, %s)", *value ? "'" : "", value, *value ? "' " : "",
+			    r->at, text_time_words(r->time, time));
+}
+
 /* "disagree about the size of BAR1 of GPU0: '256 MiB' and '32768 MiB'" */
 static const char *what_differs(struct arena *a, const struct disagreement *d)
 {
 	const char *subject = claims_path_words(a, d->path);
-	const char *first = claims_value_words(a, d->path, d->first);
-	const char *second = claims_value_words(a, d->path, d->second);
+	const char *first = value_words(a, d, &d->first);
+	const char *second = value_words(a, d, &d->second);
 
+	if (d->settled)
+		return arena_printf(a, "show %s at two times: %s and then %s; the newer one counts",
+				    subject, first, second);
 	return *first || *second
-		       ? arena_printf(a, "disagree about %s: '%s' and '%s'", subject, first, second)
+		       ? arena_printf(a, "disagree about %s: %s and %s", subject, first, second)
 		       : arena_printf(a, "disagree about %s", subject);
 }
 
@@ -305,10 +381,14 @@ void claims_add_disagreements(const struct claims *c, struct machine *m)
 		if (claims_is_momentary(d->path))
 			continue;
 		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
-			.where = arena_printf(m->arena, "%s and %s", d->first_at, d->second_at),
+			.where = arena_printf(m->arena, "%s and %s", d->first.at, d->second.at),
 			.what = what_differs(m->arena, d),
-			.remedy = "give outputs of one machine, taken at one time; onehop treats "
-				  "the value as unknown",
+			.settled = d->settled,
+			.remedy =
+				d->settled
+					? NULL
+					: "give outputs of one machine, taken at one time; onehop "
+					  "treats the value as unknown",
 		};
 	}
 	if (c->too_many)

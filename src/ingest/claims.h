@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What texts state about one machine: answers by path, as a live machine would give them, each with
- * the text and line that states it. Where two texts disagree, the answer is unknown and both lines
- * are named.
+ * the text and line that states it. Where two texts disagree, the newer one counts if both show their times; else the
+ * answer is unknown. Both lines are named.
  */
 #pragma once
+
+#include "ingest/text_time.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +34,10 @@ void claims_add_disagreements(const struct claims *c, struct machine *m);
 struct claim_at {
 	const char *file;
 	unsigned line;
+	struct text_time time; /* when that was so; {0}: unknown */
 };
-#define CLAIM_AT(part, text_line) ((struct claim_at){(part)->file, (text_line)->number})
+#define CLAIM_AT(part, text_line)                                                                  \
+	((struct claim_at){(part)->file, (text_line)->number, (part)->time})
 
 /* The content of a file, one line of text. */
 void claim(struct claims *c, struct claim_at at, const char *value, const char *path, ...)

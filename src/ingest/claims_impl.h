@@ -25,9 +25,16 @@ struct line_file {
 	size_t n;
 };
 
+/* One of two answers that differ, in its first words. */
+struct rival {
+	const char *value, *at;
+	struct text_time time;
+};
+
 struct disagreement {
 	const char *path;
-	const char *first, *first_at, *second, *second_at;
+	struct rival first, second;
+	bool settled; /* the second is the newer one, and counts */
 };
 
 /* Where an output ends too early; `at` NULL: it does not. */
@@ -51,6 +58,8 @@ struct claims {
 	struct arena *arena;
 	const char *name;
 	struct source *map; /* NULL once claims_source has handed it out */
+	/* Of answers whose time is known: struct text_time by path. */
+	struct source *times;
 	size_t answer_n;
 	struct line_file *line_files;
 	size_t line_file_n;
@@ -63,10 +72,12 @@ struct claims {
 };
 
 /* The place of what no text states. */
-#define CLAIM_NOWHERE ((struct claim_at){"", 0})
+#define CLAIM_NOWHERE ((struct claim_at){.file = ""})
 
 /* Entries whose path starts with `prefix`, sorted; the caller frees the array. */
 struct source_entry *claims_entries(const struct claims *c, const char *prefix, size_t *ret_n);
+/* When the answer was so. */
+struct text_time claims_time_of(const struct claims *c, const char *path);
 /* The same answer, with its place, under another path. */
 void claims_move(struct claims *c, const struct source_entry *e, const char *to);
 /* What matrices say of NICs; `gpus`: addresses by number, "": there is none. claims_nics.c */
@@ -80,5 +91,7 @@ const char *claims_path_words(struct arena *a, const char *path);
 const char *claims_value_words(struct arena *a, const char *path, const char *value);
 /* What changes while a machine runs: that two outputs differ means nothing. */
 bool claims_is_momentary(const char *path);
+/* What only other hardware changes: outputs that differ may be of two machines. */
+bool claims_is_of_one_machine(const char *path);
 /* Whether some tools print only the beginning of it. */
 bool claims_is_shortened(const char *path);

@@ -161,7 +161,7 @@ void claims_move(struct claims *c, const struct source_entry *e, const char *to)
 {
 	const char *origin = source_origin(c->map, e->path);
 	const char *colon = origin ? strrchr(origin, ':') : NULL;
-	struct claim_at at = CLAIM_NOWHERE;
+	struct claim_at at = {.file = "", .time = claims_time_of(c, e->path)};
 
 	if (colon) {
 		at.file = arena_strndup(c->arena, origin, (size_t)(colon - origin));

@@ -14,27 +14,34 @@
 /* Answers about a device are named by the last part of their path. */
 static const struct answer_words {
 	const char *key, *words;
-	bool momentary; /* changes while a machine runs, so two outputs of one machine may differ */
-	bool bytes;     /* not a line of text */
+	enum {
+		LASTING,
+		MOMENTARY, /* changes while a machine runs, so two outputs of one machine may differ */
+		OF_ONE_MACHINE, /* changes only with the hardware: outputs that differ may be of two machines */
+	} lasts;
+	bool bytes; /* not a line of text */
 } answers[] = {
-	{"bar1_bytes", "the size of BAR1", false, false},
-	{"vram_bytes", "the memory", false, false},
-	{"uuid", "the UUID", false, false},
-	{"vbios", "the video BIOS", false, false},
-	{"mig_enabled", "MIG mode", false, false},
-	{"numa_node", "the NUMA node", false, false},
-	{"iommu_group", "the IOMMU group", false, false},
-	{"vendor", "the vendor ID", false, false},
-	{"device", "the device ID", false, false},
-	{"resource", "the BARs", false, true},
-	{"config", "the configuration space", false, true},
-	{"secondary_bus", "the bus below", false, false},
-	{"subordinate_bus", "the last bus below", false, false},
-	{"performance_state", "the performance state", true, false},
-	{"pcie_gen", "the PCIe generation in use", true, false},
-	{"pcie_width", "the PCIe width in use", true, false},
-	{"current_link_speed", "the link speed in use", true, false},
-	{"current_link_width", "the link width in use", true, false},
+	{"bar1_bytes", "the size of BAR1", LASTING, false},
+	{"vram_bytes", "the memory", LASTING, false},
+	{"uuid", "the UUID", OF_ONE_MACHINE, false},
+	{"vbios", "the video BIOS", LASTING, false},
+	{"mig_enabled", "MIG mode", LASTING, false},
+	{"numa_node", "the NUMA node", LASTING, false},
+	{"iommu_group", "the IOMMU group", LASTING, false},
+	{"vendor", "the vendor ID", OF_ONE_MACHINE, false},
+	{"device", "the device ID", OF_ONE_MACHINE, false},
+	{"resource", "the BARs", LASTING, true},
+	{"config", "the configuration space", LASTING, true},
+	{"secondary_bus", "the bus below", LASTING, false},
+	{"subordinate_bus", "the last bus below", LASTING, false},
+	{"performance_state", "the performance state", MOMENTARY, false},
+	{"pcie_gen", "the PCIe generation in use", MOMENTARY, false},
+	{"pcie_width", "the PCIe width in use", MOMENTARY, false},
+	{"current_link_speed", "the link speed in use", MOMENTARY, false},
+	{"current_link_width", "the link width in use", MOMENTARY, false},
+	{"model", "the model", OF_ONE_MACHINE, false},
+	{"address", "the address", OF_ONE_MACHINE, false},
+	{"class", "the class", OF_ONE_MACHINE, false},
 };
 
 static const struct answer_words *find_answer(const char *path)
@@ -51,7 +58,15 @@ bool claims_is_momentary(const char *path)
 {
 	const struct answer_words *w = find_answer(path);
 
-	return w && w->momentary;
+	return w && w->lasts == MOMENTARY;
+}
+
+bool claims_is_of_one_machine(const char *path)
+{
+	const struct answer_words *w = find_answer(path);
+
+	return (w && w->lasts == OF_ONE_MACHINE) || text_starts_with(path, "pair/level/") ||
+	       text_starts_with(path, "identity/");
 }
 
 /* "bar1_bytes": the name of an answer that is not listed, in words. */

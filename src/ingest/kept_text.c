@@ -2,6 +2,7 @@
 /*
  * The format, a line each:
  *   = NAME   a text begins
+ *   @ N      the time of its file, in seconds since 1970
  *   ! N LINE it is large: N lines that mattered are not kept, the first of them LINE; 0 0: some of the kernel log
  *   |LINE    a line of it
  *   >LINE    the last one, in which the text ends
@@ -71,10 +72,14 @@ static bool command_matters(const char *command)
 }
 
 /* The command that the splitter found above the next part counts; other lines only separate parts. */
-static const char *gap_line(const struct text_line *l, const struct part *next)
+static const char *gap_line(const struct text_line *l, const struct part *next, struct arena *a)
 {
-	if (line_is_blank(l) || line_is_date(l))
+	char date[TEXT_TIME_SIZE];
+
+	if (line_is_blank(l))
 		return "";
+	if (line_is_date(l)) /* behind the time may be the path of a file */
+		return arena_printf(a, "%s", text_time_words(line_date(l), date));
 	if (line_is_omission(l))
 		return OMISSION;
 	if (line_is_skipped(l))
@@ -94,7 +99,7 @@ static const char *part_line(const struct part *p, const struct text_line *l, st
 static const char *between(const struct text_line *l, const struct part *before,
 			   const struct part *next, struct arena *a)
 {
-	const char *text = gap_line(l, next);
+	const char *text = gap_line(l, next, a);
 
 	if (before && before->kind->prompt_below && l == before->lines + before->n)
 		return arena_printf(a, "$ %s", text && *text ? text : ":");
@@ -109,7 +114,7 @@ static void put_left_out(struct strbuf *out, const struct text_reducer *r)
 		strbuf_printf(out, "! %zu %u\n", r->left_out, r->first_left_out);
 }
 
-void kept_text_write(const char *name, const struct text_reducer *reducer,
+void kept_text_write(const char *name, struct text_time time, const struct text_reducer *reducer,
 		     const struct text_line *lines, size_t line_n, const struct part *parts,
 		     size_t part_n, struct strbuf *out)
 {
@@ -119,6 +124,8 @@ void kept_text_write(const char *name, const struct text_reducer *reducer,
 	unsigned last = 0, before;
 
 	strbuf_printf(out, "= %s\n", name);
+	if (time.s)
+		strbuf_printf(out, "@ %" PRId64 "\n", time.s);
 	put_left_out(out, reducer);
 	for (const struct text_line *l = lines; l < lines + line_n; l++) {
 		const char *text;
@@ -167,6 +174,7 @@ static int add_unused(const char *count, const char *file, unsigned number, stru
 struct kept_text {
 	char *name; /* NULL: nothing yet */
 	struct strbuf text;
+	struct text_time time;
 	struct { /* as in struct text_reducer */
 		size_t left_out;
 		unsigned first_left_out;
@@ -189,6 +197,7 @@ static void end_text(struct pasted *t, struct kept_text *k)
 		x->lines.left_out = k->limits.left_out;
 		x->lines.first_left_out = k->limits.first_left_out;
 		x->lines.lost = k->limits.lost;
+		x->time = k->time;
 		pasted_end(t, k->name, x);
 		pasted_drop(x);
 	}
@@ -220,10 +229,15 @@ static int add_line(const char *line, const char *file, unsigned number, struct 
 	}
 	if (text_starts_with(line, "! "))
 		return read_limits(line + 2, file, number, k);
+	if (text_starts_with(line, "@ ") && text_to_i64(line + 2, &k->time.s) == 0) {
+		k->time.zoned = true;
+		return 0;
+	}
 	return text_starts_with(line, "* ")
 		       ? add_unused(line + 2, file, number, &k->text)
-		       : bad_line(file, number,
-				  "expected '= NAME', '|LINE', '>LINE', '* N' or '! N LINE'");
+		       : bad_line(
+				 file, number,
+				 "expected '= NAME', '@ N', '|LINE', '>LINE', '* N' or '! N LINE'");
 }
 
 int kept_texts_add(const char *content, const char *file, struct pasted *t)

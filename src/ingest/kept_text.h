@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "ingest/text_time.h"
+
 #include <stddef.h>
 
 struct part;
@@ -15,7 +17,7 @@ struct text_line;
 struct text_reducer;
 
 /* Appends the text `name` of line_n lines, which `reducer` kept; its parts are in the order of their lines. */
-void kept_text_write(const char *name, const struct text_reducer *reducer,
+void kept_text_write(const char *name, struct text_time time, const struct text_reducer *reducer,
 		     const struct text_line *lines, size_t line_n, const struct part *parts,
 		     size_t part_n, struct strbuf *out);
 /* Adds every text in the content of RECORDING_TEXTS. 0 or a negative errno with a sentence. */

@@ -137,11 +137,22 @@ struct text_unit kernel_lines_unit(const struct text_line *lines, size_t n)
 	return (struct text_unit){.n = 1};
 }
 
+/* dmesg -T and some forms of the journal print a date. */
+static struct claim_at at(const struct part *p, const struct text_line *l)
+{
+	struct claim_at at = CLAIM_AT(p, l);
+	const struct text_time own = text_time_at(line_text(l), NULL);
+
+	if (own.s)
+		at.time = own;
+	return at;
+}
+
 /* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP" */
 static void claim_version(const struct part *p, struct claims *c, const struct text_line *l)
 {
 	if (kernel_line_is_first(l))
-		claim(c, CLAIM_AT(p, l), kernel_log_message(line_text(l)), "proc/version");
+		claim(c, at(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
 /* The kernel cuts its own lines, and the last line of a text may be cut or go on behind a break. */
@@ -161,7 +172,7 @@ static void claim_value(const struct part *p, struct claims *c, size_t i, const 
 						: last ? (size_t)(last - value)
 						       : 0);
 
-	claim_cmdline_words(c, CLAIM_AT(p, &p->lines[i]), words, whole);
+	claim_cmdline_words(c, at(p, &p->lines[i]), words, whole);
 }
 
 /* The first of the keys that the log has: the boot loader's line may lack what was built in. */
@@ -186,15 +197,15 @@ static void claim_cmdline(const struct part *p, struct claims *c, size_t boot)
 static void claim_xid_gpu(const struct part *p, struct claims *c, const struct text_line *l)
 {
 	const char *message = kernel_log_message(line_text(l));
-	const char *at = text_starts_with(message, "NVRM: ") ? strstr(message, "Xid (PCI:") : NULL;
+	const char *xid = text_starts_with(message, "NVRM: ") ? strstr(message, "Xid (PCI:") : NULL;
 	char address[24], name[20];
 
-	if (!at)
+	if (!xid)
 		return;
-	at += strlen("Xid (PCI:");
-	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(at, ").\n") % 16, at);
-	if (claim_function(c, CLAIM_AT(p, l), address, name))
-		claim_nvidia(c, CLAIM_AT(p, l), name);
+	xid += strlen("Xid (PCI:");
+	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(xid, ").\n") % 16, xid);
+	if (claim_function(c, at(p, l), address, name))
+		claim_nvidia(c, at(p, l), name);
 }
 
 /*
@@ -209,8 +220,8 @@ static void claim_resized_gpu(const struct part *p, struct claims *c, const stru
 
 	if (sscanf(message, "nvidia %12[0-9a-f:.]: BAR 1%n", address, &n) != 1 || !n)
 		return;
-	if (claim_function(c, CLAIM_AT(p, l), address, name))
-		claim_nvidia(c, CLAIM_AT(p, l), name);
+	if (claim_function(c, at(p, l), address, name))
+		claim_nvidia(c, at(p, l), name);
 }
 
 const char *kernel_line_message(const struct text_line *l)
@@ -272,7 +283,7 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 		if (line_is_blank(l) || is_rest(p, i))
 			continue;
 		if (kernel_log_is_relevant(line_text(l), strlen(line_text(l))))
-			claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");
+			claim_line(c, at(p, l), line_text(l), "kernel-log.txt");
 		if (i >= boot)
 			claim_version(p, c, l);
 		claim_xid_gpu(p, c, l);

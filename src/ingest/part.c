@@ -219,13 +219,22 @@ unsigned part_cut_in(const struct part *p, size_t from, size_t to)
 	return to == p->n ? p->cut_at : 0;
 }
 
+struct text_time line_date(const struct text_line *l)
+{
+	static const char listed[] = "*** ls: ";
+	const char *s = line_text(l), *rest;
+	struct text_time t;
+
+	if (text_starts_with(s, listed)) /* "*** ls: -r--r--r-- 1 root root 0 2026-11-22 ..." */
+		for (s += strlen(listed); *s && !text_time_at(s, NULL).s; s++)
+			s += strcspn(s, " ");
+	t = text_time_at(s, &rest);
+	return s != line_text(l) || !rest[strspn(rest, " ")] ? t : (struct text_time){0};
+}
+
 bool line_is_date(const struct text_line *l)
 {
-	const char *s = line_text(l);
-	int n = 0;
-
-	(void)sscanf(s, "%*3[A-Za-z] %*3[A-Za-z] %*2u %*2u:%*2u:%*2u %*4u%n", &n);
-	return n && !s[n + strspn(s + n, " ")];
+	return line_date(l).s != 0;
 }
 
 size_t line_words(struct arena *a, const struct text_line *l, const char **words, size_t max)
@@ -334,6 +343,32 @@ static void find_cut(struct part *p, const struct text_line *lines, size_t n)
 	p->cut |= p->cut_at || part_cut_in(p, 0, p->n);
 }
 
+/* "Timestamp : Sun Nov 22 09:40:35 2026" of nvidia-smi -q, or a log's first line. */
+static struct text_time own_time(const struct part *p)
+{
+	enum { FIRST_LINES = 4 };
+
+	for (size_t i = 0; i < p->n && i < FIRST_LINES; i++) {
+		const char *stamp = line_value(&p->lines[i], "Timestamp");
+
+		if (stamp)
+			return text_time_at(stamp, NULL);
+	}
+	return text_time_at(line_text(&p->lines[0]), NULL);
+}
+
+/* The output says it, or the lines between the part above and this one. */
+static struct text_time find_time(const struct part *p, const struct text_line *lines, size_t i,
+				  size_t used)
+{
+	enum { NEAR = 4 };
+	struct text_time t = own_time(p);
+
+	for (size_t k = 0; k < NEAR && i > used && !t.s; k++)
+		t = line_date(&lines[--i]);
+	return t;
+}
+
 static bool match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char first = *line_text(lines);
@@ -394,6 +429,7 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 			i++;
 			continue;
 		}
+		p.time = find_time(&p, lines, i, used);
 		*ARENA_PUSH(a, parts, *ret_n) = p;
 		i += p.n;
 		used = i;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ingest/text.h"
+#include "ingest/text_time.h"
 
 #include <stdint.h>
 
@@ -22,9 +23,10 @@ struct part {
 	bool cut;                             /* not all of what the tool printed */
 	unsigned
 		cut_at; /* the line behind which the rest of it was; 0: nothing shows that there is a rest */
-	bool ended;     /* its last line is the last that the tool prints */
-	bool torn;      /* its last line may go on: behind a break, or behind the end of the text */
-	char about[64]; /* "8 GPUs", "" */
+	bool ended; /* its last line is the last that the tool prints */
+	bool torn;  /* its last line may go on: behind a break, or behind the end of the text */
+	struct text_time time; /* when it was made; of lines that have times the first */
+	char about[64];        /* "8 GPUs", "" */
 	/* That printed it, of texts of several hosts; NULL: not shown (part_hosts.h). */
 	const char *host;
 	bool elsewhere; /* of another host than the one that is read */
@@ -95,7 +97,11 @@ bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives);
 size_t line_indent(const struct text_line *l);
 /* A fence or a tag, which may be between a command and its output. */
 bool line_is_skipped(const struct text_line *l);
-/* "Thu Sep  4 10:00:00 2025", which nvidia-smi prints above its table. */
+/*
+ * "Thu Sep  4 10:00:00 2025", which nvidia-smi prints above its table, or what nvidia-bug-report.sh has above a file: the
+ * time; {0}: another line.
+ */
+struct text_time line_date(const struct text_line *l);
 bool line_is_date(const struct text_line *l);
 /* "[...]", "<snip>", "... 120 lines truncated": what people leave in place of lines. */
 bool line_is_omission(const struct text_line *l);

@@ -42,6 +42,7 @@ struct page {
 	const char *log_trouble; /* why; NULL: there is none */
 	struct texts figures_troubles;
 	const struct text_reducer *reducer;
+	struct text_time time; /* of the file */
 };
 
 struct pasted {
@@ -219,7 +220,7 @@ static struct claim_at line_of(const struct page *page, bool (*wanted)(const str
 	for (size_t i = 0; i < page->part_n; i++)
 		if (is_wanted(&page->parts[i], wanted))
 			return CLAIM_AT(&page->parts[i], &page->parts[i].lines[0]);
-	return (struct claim_at){page->name, 1};
+	return (struct claim_at){.file = page->name, .line = 1};
 }
 
 static void claim_logged(struct pasted *t, const struct page *page)
@@ -356,10 +357,14 @@ static size_t add_page(struct pasted *t, const char *name, const struct pasted_t
 	page->name = name;
 	page->host = h->host;
 	page->reducer = &x->lines;
+	page->time = x->time;
 	page->lines = h->lines;
 	page->line_n = h->n;
 	page->parts = parts_find(t->arena, name, h->lines, h->n, &page->part_n);
 	mark_lost(page);
+	for (size_t i = 0; i < page->part_n; i++)
+		if (!page->parts[i].time.s)
+			page->parts[i].time = x->time;
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
@@ -603,7 +608,7 @@ int pasted_choose(struct pasted *t, const char *host)
 /* What a part lacks is cut off where the part is. */
 static void claim_missing(struct claims *c, const struct part *p)
 {
-	const struct claim_at at = {p->file, part_cut_in(p, 0, p->n)};
+	const struct claim_at at = {.file = p->file, .line = part_cut_in(p, 0, p->n)};
 
 	for (const char *const *path = p->kind->missing; at.line && *path; path++)
 		claim_cut(c, at, "%s", *path);
@@ -639,8 +644,8 @@ void pasted_keep(const struct pasted *t, struct strbuf *out)
 	for (size_t i = 0; i < t->page_n; i++) {
 		const struct page *page = &t->pages[i];
 
-		kept_text_write(page->name, page->reducer, page->lines, page->line_n, page->parts,
-				page->part_n, out);
+		kept_text_write(page->name, page->time, page->reducer, page->lines, page->line_n,
+				page->parts, page->part_n, out);
 	}
 }
 

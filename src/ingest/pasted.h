@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ingest/text_reduce.h"
+#include "ingest/text_time.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@ struct pasted_text {
 	enum { FORM_UNKNOWN, FORM_TEXT, FORM_JSON } form;
 	struct strbuf json;
 	bool issue;               /* it is a page of GitHub (issue_json.h) */
+	struct text_time time;    /* of the file; {0}: unknown */
 	struct strbuf head;       /* what it seems to be, if it has no known part */
 	struct pasted_text *next; /* all that were begun */
 };

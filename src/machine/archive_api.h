@@ -20,6 +20,7 @@
 	X(entry_filetype, archive_entry_filetype)                                                  \
 	X(entry_hardlink, archive_entry_hardlink)                                                  \
 	X(entry_perm, archive_entry_perm)                                                          \
+	X(entry_mtime, archive_entry_mtime)                                                        \
 	X(entry_set_pathname, archive_entry_set_pathname)                                          \
 	X(entry_set_size, archive_entry_set_size)                                                  \
 	X(entry_set_filetype, archive_entry_set_filetype)                                          \

@@ -465,6 +465,7 @@ struct trouble {
 	const char *where;  /* path, register, call */
 	const char *what;   /* one sentence */
 	const char *remedy; /* NULL: the user has to look */
+	bool settled;       /* only good to know */
 };
 
 /* Lines of a text that the machine was read from. */

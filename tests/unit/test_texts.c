@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "diagnose/ask.h"
 #include "diagnose/diagnose.h"
+#include "ingest/kept_text.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
 #include "pasted_machine.h"
@@ -1469,6 +1470,164 @@ static void three_kinds_of_missing(void **state)
 	}
 }
 
+/* ---- older and newer ---- */
+
+static void times_of_lines(void **state)
+{
+	static const struct {
+		const char *line;
+		int64_t s;
+		bool zoned;
+	} rows[] = {
+		{"Sun Nov 22 09:40:35 2026", 1795340435, false},
+		{"Sun Nov 22 09:40:35 CET 2026", 1795340435, false},
+		{"Sun Nov 22 09:40:35 PM UTC 2026", 1795383635, true},
+		{"[Sun Nov 22 09:40:35 2026] NVRM: x", 1795340435, false},
+		{"2026-11-22 09:40:35", 1795340435, false},
+		{"2026-11-22T09:40:35,123456+01:00 x", 1795336835, true},
+		{"2026-11-22 09:40:37.700000000 +0000 /proc/version", 1795340437, true},
+		{"[2026-11-22 09:40:35] box:1:9 [0] NCCL INFO x", 1795340435, false},
+		{"2026-11-22T09:40:35Z x", 1795340435, true},
+		{"Nov 22 09:40:35 box kernel: x", 0, false},
+		{"[    9.100000] x", 0, false},
+		{"2026-11-22", 0, false},
+		{"2026-13-22 09:40:35", 0, false},
+		{"Sun Nov 22", 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct text_time t = text_time_at(rows[i].line, NULL);
+
+		if (t.s != rows[i].s || (t.s && t.zoned != rows[i].zoned))
+			fail_msg("%s: %lld", rows[i].line, (long long)t.s);
+	}
+}
+
+#define VERSION(v) "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " v "  Release Build  (x)\n"
+#define LISTED(t)  "*** ls: -r--r--r-- 1 root root 0 " t " /proc/driver/nvidia/version\n"
+#define SMI(date, v)                                                                               \
+	date "\n| NVIDIA-SMI " v "   Driver Version: " v "   CUDA Version: 12.4   |\n"             \
+	     "|   0  NVIDIA GeForce RTX 4090     Off |   00000000:01:00.0 Off |     Off |\n"       \
+	     "+-------------------------+-------+\n"
+#define DATED(date, v)                                                                             \
+	"==============NVSMI LOG==============\n\nTimestamp         : " date                       \
+	"\nDriver Version    : " v "\nAttached GPUs     : 1\nGPU 00000000:01:00.0\n"               \
+	"    Product Name  : NVIDIA GeForce RTX 4090\n"
+
+/* The newer of two texts counts, in whatever order they are given; without times neither does. */
+static void older_and_newer(void **state)
+{
+	static const struct {
+		const char *texts[2];
+		const char *driver; /* NULL: unknown */
+	} rows[] = {
+		{{SMI("Fri Nov 20 09:40:35 2026", "550.54.14"),
+		  SMI("Sun Nov 22 09:40:35 2026", "570.86.15")},
+		 "570.86.15"},
+		{{SMI("Fri Nov 20 09:40:35 2026", "550.54.14"),
+		  DATED("Fri Nov 20 09:41:00 2026", "570.86.15")},
+		 "570.86.15"},
+		{{SMI("Fri Nov 20 09:40:35 2026", "550.54.14"), SMI("", "570.86.15")}, NULL},
+		/* The clock of one may be 14 hours ahead of the other's. */
+		{{LISTED("2026-11-22 09:40:37.7 +0000") VERSION("550.54.14"),
+		  LISTED("2026-11-22 20:40:37.7") VERSION("570.86.15")},
+		 NULL},
+		{{LISTED("2026-11-22 09:40:37.7 +0000") VERSION("550.54.14"),
+		  LISTED("2026-11-24 20:40:37.7") VERSION("570.86.15")},
+		 "570.86.15"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		const bool reversed = i % 2;
+		const char *texts[] = {rows[i / 2].texts[reversed], rows[i / 2].texts[!reversed]};
+		struct machine *m = machine_of_texts(texts, 2);
+		const struct fact_str f = m->driver.module_version;
+
+		if (strcmp(fact_str_or(f, "none"),
+			   rows[i / 2].driver ? rows[i / 2].driver : "none"))
+			fail_msg("row %zu: %s", i, fact_str_or(f, FACT_WHY(f)));
+		assert_int_equal(m->trouble_n, 1);
+		assert_int_equal(m->troubles[0].settled, rows[i / 2].driver != NULL);
+		machine_free(m);
+	}
+}
+
+static void older_and_newer_in_words(void **state)
+{
+	static const char *const texts[] = {SMI("Sun Nov 22 09:40:35 2026", "570.86.15"),
+					    SMI("Fri Nov 20 09:40:35 2026", "550.54.14")};
+	struct machine *m = machine_of_texts(texts, 2);
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	const struct finding *f = finding_of(d, "machine-readable");
+
+	(void)state;
+	assert_int_equal(f->severity, SEVERITY_INFO);
+	assert_string_equal(
+		m->troubles[0].what,
+		"show the driver's version at two times: '550.54.14' (b:2, 2026-11-20 "
+		"09:40:35) and then '570.86.15' (a:2, 2026-11-22 09:40:35); the newer one "
+		"counts");
+	release(d, t, m);
+}
+
+/* A third text that does not show its time may be the newest. */
+static void said_again_without_a_time(void **state)
+{
+	static const char *const texts[] = {SMI("Fri Nov 20 09:40:35 2026", "550.54.14"),
+					    SMI("", "550.54.14"),
+					    SMI("Sun Nov 22 09:40:35 2026", "570.86.15")};
+	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+		const char *in_order[] = {texts[orders[i][0]], texts[orders[i][1]],
+					  texts[orders[i][2]]};
+		struct machine *m = machine_of_texts(in_order, 3);
+
+		if (fact_known(m->driver.module_version))
+			fail_msg("order %zu", i);
+		machine_free(m);
+	}
+}
+
+/* A recording has the times that decide: of lines above an output, and of the file in an archive. */
+static void times_in_a_recording(void **state)
+{
+	static const struct machine_request request = {.parts = MACHINE_ALL};
+	static const char *const texts[] = {LISTED("2026-11-24 09:40:37.7") VERSION("550.54.14"),
+					    VERSION("570.86.15")};
+	AUTO_STRBUF struct strbuf kept = {0};
+	struct pasted *t = pasted_new("paste"), *again = pasted_new("again");
+	struct machine *m;
+	struct source *s;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct pasted_text *x = pasted_begin(t);
+
+		pasted_feed(x, texts[i], strlen(texts[i]));
+		if (i)
+			x->time = (struct text_time){1795340435 + 7 * 86400, true};
+		pasted_end(t, i ? "b" : "a", x);
+		pasted_drop(x);
+	}
+	pasted_keep(t, &kept);
+	assert_int_equal(kept_texts_add(strbuf_str(&kept), "recording", again), 0);
+	s = pasted_source(again);
+	m = machine_read(s, &request);
+	pasted_complete(again, m);
+	assert_true(fact_str_is(m->driver.module_version, "570.86.15"));
+	assert_true(m->troubles[0].settled);
+	machine_free(m);
+	source_free(s);
+	pasted_free(t);
+	pasted_free(again);
+}
+
 /* ---- which machine ---- */
 
 static enum path_class class_between(const struct topology *t, size_t gpu, const char *nic)
@@ -2764,6 +2923,11 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(three_kinds_of_missing),
+		cmocka_unit_test(times_of_lines),
+		cmocka_unit_test(older_and_newer),
+		cmocka_unit_test(older_and_newer_in_words),
+		cmocka_unit_test(said_again_without_a_time),
+		cmocka_unit_test(times_in_a_recording),
 		cmocka_unit_test(nics_of_a_matrix),
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),

@@ -155,6 +155,20 @@ static void settle(struct claims *c, const char *path, const struct source_entry
 		take(c, path, x);
 }
 
+void claims_add_doubt(struct claims *c, const char *path, const struct source_entry *first,
+		      const struct source_entry *second)
+{
+	const struct source_entry *const both[] = {first, second};
+	struct rival r[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *at = source_origin(c->map, both[i]->path);
+
+		r[i] = rival(c, 0, both[i]->data, at ? at : "", claims_time_of(c, both[i]->path));
+	}
+	add_disagreement(c, path, r[0], r[1], false);
+}
+
 static bool was_dropped(const struct claims *c, const char *path)
 {
 	for (size_t i = 0; i < c->disagreement_n; i++)
@@ -373,12 +387,54 @@ static const char *what_differs(struct arena *a, const struct disagreement *d)
 		       : arena_printf(a, "disagree about %s", subject);
 }
 
+/* What the texts are shown to be of different machines by; NULL: nothing. */
+static const struct disagreement *first_of_machines(const struct claims *c)
+{
+	for (size_t i = 0; i < c->disagreement_n; i++)
+		if (!c->disagreements[i].settled &&
+		    claims_is_of_one_machine(c->disagreements[i].path))
+			return &c->disagreements[i];
+	return NULL;
+}
+
+static size_t count_open(const struct claims *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->disagreement_n; i++)
+		n += !c->disagreements[i].settled && !claims_is_momentary(c->disagreements[i].path);
+	return n;
+}
+
+/* All that differs is one finding then: it is not about values. */
+static void add_machines(const struct claims *c, struct machine *m, const struct disagreement *d)
+{
+	const size_t more = count_open(c) - 1;
+	const char *others =
+		more ? arena_printf(m->arena, "; %zu other %s", more,
+				    text_plural(more, "value differs", "values differ"))
+		     : "";
+
+	*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
+		.where = arena_printf(m->arena, "%s and %s", d->first.at, d->second.at),
+		.what = arena_printf(m->arena, "may be of different machines: they %s%s",
+				     what_differs(m->arena, d), others),
+		.remedy =
+			"give the outputs of each machine by itself; onehop treats what differs as "
+			"unknown, and the rest as of one machine",
+	};
+}
+
 void claims_add_disagreements(const struct claims *c, struct machine *m)
 {
+	const struct disagreement *machines = first_of_machines(c);
+
+	if (machines)
+		add_machines(c, m, machines);
 	for (size_t i = 0; i < c->disagreement_n; i++) {
 		const struct disagreement *d = &c->disagreements[i];
 
-		if (claims_is_momentary(d->path))
+		if (claims_is_momentary(d->path) || (machines && !d->settled))
 			continue;
 		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
 			.where = arena_printf(m->arena, "%s and %s", d->first.at, d->second.at),

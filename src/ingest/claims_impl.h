@@ -37,6 +37,10 @@ struct disagreement {
 	bool settled; /* the second is the newer one, and counts */
 };
 
+/* Two statements that cannot be of one machine, though none of their paths has two answers. */
+void claims_add_doubt(struct claims *c, const char *path, const struct source_entry *first,
+		      const struct source_entry *second);
+
 /* Where an output ends too early; `at` NULL: it does not. */
 struct claim_gap {
 	const char *path, *at;
@@ -51,6 +55,7 @@ struct claim_gap {
  *   nic/LABEL/KEY               of a NIC of a matrix: "listed", "name", "level/INDEX" of a GPU; of other
  *                               outputs: "named", "pci", "port/NUMBER"
  *   environment/NAME            the value of a variable
+ *   identity/KEY                what a machine has only one of: "root", "board", "matrix"
  *   cpu/KEY                     of all CPUs: "vendor_id" and others as in /proc/cpuinfo, "sockets", "hypervisor"
  *   pair/KEY/INDEX/INDEX        of two GPUs: "level", "nvlinks", "p2p-read", ...
  */

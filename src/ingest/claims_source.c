@@ -93,11 +93,67 @@ static bool has_number(const struct gpus *g, const char *address)
 	return false;
 }
 
+static const struct source_entry *stated_entry(const struct claims *c, const char *folder,
+					       const char *name, const char *key)
+{
+	const struct source_entry *e;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", folder, name, key);
+	e = source_entry_of(c->map, path, SOURCE_FILE);
+	return e && !e->error ? e : NULL;
+}
+
+/* "4090" of "NVIDIA GeForce RTX 4090": letters and digits with a digit among them, but not the size of its memory. */
+static size_t name_word(const char **s)
+{
+	for (;;) {
+		size_t n = 0;
+		bool digit = false;
+
+		while (**s && !isalnum((unsigned char)**s))
+			(*s)++;
+		while (isalnum((unsigned char)(*s)[n]))
+			digit |= isdigit((unsigned char)(*s)[n++]) != 0;
+		if (!n || (digit && n > 1 && strncasecmp(*s + n - 2, "GB", 2) != 0))
+			return n;
+		*s += n;
+	}
+}
+
+/* Tools write a name in several ways, and some only its beginning; two without a number may be the same. */
+static bool may_be_same_model(const char *a, const char *b)
+{
+	size_t words = 0, n, k;
+
+	for (const char *s = a; (n = name_word(&s)); s += n)
+		for (const char *t = b; (k = name_word(&t)); t += k, words++)
+			if (strncasecmp(s, t, n < k ? n : k) == 0)
+				return true;
+	return !words;
+}
+
+/* What a tool of the driver calls the GPU of this number or address, and lspci the one at the other address. */
+static bool is_other_model(const struct claims *c, const struct source_entry *model,
+			   const char *address)
+{
+	const struct source_entry *other = stated_entry(c, DEVICES, address, "stated/model");
+
+	return model && other && !may_be_same_model(model->data, other->data);
+}
+
+static const struct source_entry *model_of_number(struct claims *c, size_t number)
+{
+	return stated_entry(c, "gpu", arena_printf(c->arena, "#%zu", number), "model");
+}
+
 /* NVML numbers GPUs by address, so equal counts of numbers and addresses match in order. */
-static void number_by_order(struct gpus *g, char (*addresses)[PCI_ADDRESS_LEN], size_t n)
+static void number_by_order(struct claims *c, struct gpus *g, char (*addresses)[PCI_ADDRESS_LEN],
+			    size_t n)
 {
 	for (size_t i = 0; i < g->n; i++)
-		if (g->by_number[i][0])
+		if (g->by_number[i][0] ||
+		    (i < n && is_other_model(c, model_of_number(c, i), addresses[i])))
 			return;
 	for (size_t i = 0; n == g->n && i < n; i++)
 		memcpy(g->by_number[i], addresses[i], PCI_ADDRESS_LEN);
@@ -141,18 +197,72 @@ static void find_numbers(struct claims *c, struct gpus *g)
 	}
 }
 
+/* ---- GPUs that are not of one machine ---- */
+
+static void doubt_model(struct claims *c, const struct source_entry *model, const char *address)
+{
+	claims_add_doubt(c, "identity/models", model,
+			 stated_entry(c, DEVICES, address, "stated/model"));
+}
+
+/* Those without an address are none of those that have only an address, if their names differ. */
+static void doubt_models(struct claims *c, const struct gpus *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		const struct source_entry *model = model_of_number(c, i);
+
+		if (!model)
+			model = stated_entry(c, "gpu", g->by_number[i], "model");
+		if (is_other_model(c, model, g->by_number[i])) {
+			doubt_model(c, model, g->by_number[i]);
+			return;
+		}
+		for (size_t k = 0; g->unplaced && k < g->other_n; k++)
+			if (is_other_model(c, model, g->others[k])) {
+				doubt_model(c, model, g->others[k]);
+				return;
+			}
+	}
+}
+
+/* The driver's tools list several GPUs, and lspci several others. */
+static void doubt_addresses(struct claims *c, char (*addresses)[PCI_ADDRESS_LEN], size_t n)
+{
+	const struct source_entry *listed = NULL, *other = NULL;
+	size_t listed_n = 0, other_n = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const bool is = is_listed(c, addresses[i]);
+
+		if (is && stated_entry(c, DEVICES, addresses[i], "class"))
+			return; /* both show it */
+		listed_n += is;
+		other_n += !is;
+		if (is)
+			listed = stated_entry(c, "gpu", addresses[i], "listed");
+		else
+			other = stated_entry(c, DEVICES, addresses[i], "class");
+	}
+	if (listed_n > 1 && other_n > 1 && stated_text(c, "stated/all-gpus"))
+		claims_add_doubt(c, "identity/addresses", listed, other);
+}
+
+/* ---- all GPUs ---- */
+
 static void find_gpus(struct claims *c, struct gpus *g)
 {
 	char(*addresses)[PCI_ADDRESS_LEN] = arena_alloc(c->arena, CLAIMS_MAX_GPUS, PCI_ADDRESS_LEN);
 	size_t n = collect_addresses(c, addresses, CLAIMS_MAX_GPUS);
 
 	find_numbers(c, g);
-	number_by_order(g, addresses, n);
+	doubt_addresses(c, addresses, n);
+	number_by_order(c, g, addresses, n);
 	stand_in(c, g);
 	g->others = arena_alloc(c->arena, n + 1, PCI_ADDRESS_LEN);
 	for (size_t i = 0; i < n; i++)
 		if (!has_number(g, addresses[i]) && (g->unplaced || is_listed(c, addresses[i])))
 			memcpy(g->others[g->other_n++], addresses[i], PCI_ADDRESS_LEN);
+	doubt_models(c, g);
 }
 
 /* ---- one GPU under several names ---- */
@@ -448,8 +558,8 @@ static void put_cpu(struct claims *c)
 
 static void drop_own(struct claims *c)
 {
-	static const char *const own[] = {"function/", "gpu/",         "pair/",
-					  "nic/",      "environment/", "cpu/"};
+	static const char *const own[] = {"function/",    "gpu/", "pair/",    "nic/",
+					  "environment/", "cpu/", "identity/"};
 
 	for (size_t k = 0; k < sizeof(own) / sizeof(*own); k++) {
 		AUTO_FREE struct source_entry *entries = NULL;

@@ -66,7 +66,7 @@ bool claims_is_of_one_machine(const char *path)
 	const struct answer_words *w = find_answer(path);
 
 	return (w && w->lasts == OF_ONE_MACHINE) || text_starts_with(path, "pair/level/") ||
-	       text_starts_with(path, "identity/");
+	       text_starts_with(path, "identity/") || text_starts_with(path, "cpu/");
 }
 
 /* "bar1_bytes": the name of an answer that is not listed, in words. */
@@ -162,6 +162,11 @@ static const struct {
 	{"proc/modules", "the loaded modules", false, NULL},
 	{"proc/driver/nvidia/version", "the driver's version", true, NULL},
 	{"proc/driver/nvidia/params", "the driver's parameters", false, NULL},
+	{"identity/root", "the root file system", false, NULL},
+	{"identity/board", "the board", false, NULL},
+	{"identity/matrix", "the number of GPUs in a matrix", false, NULL},
+	{"identity/models", "the models of the GPUs", false, NULL},
+	{"identity/addresses", "the addresses of the GPUs", false, NULL},
 	{"environment/", NULL, false, variable_words},
 	{"cpu/", NULL, false, cpu_words},
 	{"pair/", NULL, false, pair_words},

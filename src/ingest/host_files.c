@@ -83,8 +83,26 @@ size_t cmdline_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
+/* "root=UUID=...": one machine has it, and clones of its disk. */
+static void claim_root(struct claims *c, struct claim_at at, const char *words)
+{
+	static const char *const starts[] = {"root=UUID=", "root=PARTUUID="};
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		const char *s = strstr(words, starts[i]);
+
+		if (s && (s == words || s[-1] == ' ')) {
+			AUTO_FREE char *id = xstrndup(s, strcspn(s, " "));
+
+			claim(c, at, id, "identity/root");
+			return;
+		}
+	}
+}
+
 void claim_cmdline_words(struct claims *c, struct claim_at at, const char *words, bool whole)
 {
+	claim_root(c, at, words);
 	if (whole) {
 		claim(c, at, words, "proc/cmdline");
 		return;

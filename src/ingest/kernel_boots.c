@@ -108,15 +108,28 @@ static bool read_release(const char *s, struct boot_fact *ret)
 	return text_starts_with(s, key) && copy_word(ret, "the kernel", s + strlen(key));
 }
 
+/* "DMI: Supermicro SYS-421GE-TNRT/X13DEG-OA, BIOS 2.1 10/30/2023" */
+static bool read_firmware(const char *s, struct boot_fact *ret)
+{
+	static const char key[] = "DMI: ";
+	const char *bios = text_starts_with(s, key) ? strstr(s, ", BIOS ") : NULL;
+
+	if (!bios)
+		return false;
+	bios += strlen(", ");
+	put(ret, "the firmware", bios, strlen(bios));
+	return true;
+}
+
 static bool read_fact(const struct text_line *l, struct boot_fact *ret)
 {
 	static bool (*const readers[])(const char *s, struct boot_fact *ret) = {
-		read_release, read_cmdline, read_driver, read_bar1, read_acs,
+		read_release, read_cmdline, read_driver, read_bar1, read_acs, read_firmware,
 	};
 	const char *message = kernel_log_message(line_text(l));
 
 	/* Most lines begin otherwise. */
-	if (!strchr("LKNp", *message))
+	if (!strchr("LKNpD", *message))
 		return false;
 	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
 		if (readers[i](message, ret)) {

@@ -155,6 +155,18 @@ static void claim_version(const struct part *p, struct claims *c, const struct t
 		claim(c, at(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
+/* "DMI: Supermicro SYS-421GE-TNRT/X13DEG-OA, BIOS 2.1 10/30/2023": the product and its board. */
+static void claim_board(const struct part *p, struct claims *c, const struct text_line *l)
+{
+	const char *value = boot_value(l, "DMI: ");
+
+	if (value && strstr(value, ", BIOS ")) {
+		AUTO_FREE char *board = xstrndup(value, (size_t)(strstr(value, ", BIOS ") - value));
+
+		claim(c, at(p, l), board, "identity/board");
+	}
+}
+
 /* The kernel cuts its own lines, and the last line of a text may be cut or go on behind a break. */
 static bool is_whole_value(const struct part *p, size_t i, const char *value)
 {
@@ -286,6 +298,7 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 			claim_line(c, at(p, l), line_text(l), "kernel-log.txt");
 		if (i >= boot)
 			claim_version(p, c, l);
+		claim_board(p, c, l);
 		claim_xid_gpu(p, c, l);
 		claim_resized_gpu(p, c, l);
 	}

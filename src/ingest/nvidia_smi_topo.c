@@ -391,11 +391,24 @@ static void claim_affinity(const struct part *p, struct claims *c)
 	arena_free(a);
 }
 
+/* It lists all GPUs that nvidia-smi has, so that another size is another machine's, or a container's. */
+static void claim_size(const struct part *p, struct claims *c)
+{
+	struct matrix m;
+	struct arena *a = p->cut ? NULL : open_matrix(p, &m);
+
+	if (!a)
+		return;
+	claim_number(c, CLAIM_AT(p, &p->lines[0]), (int64_t)m.gpu_n, "identity/matrix");
+	arena_free(a);
+}
+
 void smi_topo_decode(const struct part *p, struct claims *c)
 {
 	static const char *const keys[] = {"nvlinks", "level", NULL};
 
 	decode_matrix(p, c, is_topo_cell, claim_level, NULL, keys);
+	claim_size(p, c);
 	claim_affinity(p, c);
 	claim_nics(p, c);
 }

@@ -792,7 +792,8 @@ static void disagreements_in_words(void **state)
 	machine_free(m);
 	m = machine_of_texts(levels, 2);
 	assert_string_equal(m->troubles[0].what,
-			    "disagree about the distance between GPU0 and GPU1: 'PIX' and 'SYS'");
+			    "may be of different machines: they disagree about the distance "
+			    "between GPU0 and GPU1: 'PIX' and 'SYS'; 1 other value differs");
 	machine_free(m);
 }
 
@@ -1696,6 +1697,96 @@ static void nics_of_two_matrices(void **state)
 	machine_free(m);
 }
 
+#define LIST                                                                                       \
+	"GPU 0: NVIDIA GeForce RTX 3090\n"                                                         \
+	"GPU 1: NVIDIA GeForce RTX 3090\n"
+
+#define CHIP(address, model, id)                                                                   \
+	address " 3D controller [0302]: NVIDIA Corporation GA100 [" model "] [10de:" id            \
+		"] (rev a1)\n"
+
+#define FOUR                                                                                       \
+	"\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"                                                 \
+	"GPU0\t X \tPIX\tSYS\tSYS\t0-31\nGPU1\tPIX\t X \tSYS\tSYS\t0-31\n"                         \
+	"GPU2\tSYS\tSYS\t X \tPIX\t32-63\nGPU3\tSYS\tSYS\tPIX\t X \t32-63\n"
+
+#define TWO "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-31\nGPU1\tPIX\t X \t0-31\n"
+
+/* No output names a host: what a machine has only one of tells them apart. */
+static void two_machines_without_names(void **state)
+{
+	static const struct {
+		const char *texts[2];
+		const char *says; /* NULL: they may be of one */
+	} rows[] = {
+		{{"GPU 0: NVIDIA A40 (UUID: GPU-aaaaaaaa)\n",
+		  "GPU 0: NVIDIA H200 (UUID: GPU-bbbbbbbb)\n"},
+		 "they disagree about the model of GPU0: 'NVIDIA A40' and 'NVIDIA H200'; 1 other value "
+		 "differs"},
+		{{"GPU 0: NVIDIA A40 (UUID: GPU-aaaaaaaa)\n",
+		  "GPU 0: NVIDIA A40 (UUID: GPU-bbbbbbbb)\n"},
+		 "they disagree about the UUID of GPU0"},
+		{{FOUR, TWO}, "they disagree about the number of GPUs in a matrix: '4' and '2'"},
+		{{TWO, "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-31\n"
+		       "GPU1\tSYS\t X \t0-31\n"},
+		 "they disagree about the distance between GPU0 and GPU1: 'PIX' and 'SYS'"},
+		{{CHIP("01:00.0", "A100 PCIe 40GB", "20f1"), CHIP("01:00.0", "H100 PCIe", "2331")},
+		 "they disagree about the device ID of 0000:01:00.0"},
+		/* one has numbers, the other addresses */
+		{{CHIP("01:00.0", "A100 PCIe 40GB", "20f1")
+			  CHIP("41:00.0", "A100 PCIe 40GB", "20f1"),
+		  LIST},
+		 "they disagree about the models of the GPUs: 'NVIDIA GeForce RTX 3090' and 'NVIDIA "
+		 "A100 PCIe 40GB'"},
+		{{CHIP("01:00.0", "A100 PCIe 40GB", "20f1"), LIST},
+		 "they disagree about the models of the GPUs"},
+		{{CHIP("03:00.0", "GeForce RTX 4090", "2684")
+			  CHIP("41:00.0", "GeForce RTX 4090", "2684"),
+		  TABLE},
+		 "they disagree about the addresses of the GPUs"},
+		{{"BOOT_IMAGE=/vmlinuz root=UUID=1a ro\n", "BOOT_IMAGE=/vmlinuz root=UUID=2b ro\n"},
+		 "they disagree about the root file system: 'root=UUID=1a' and 'root=UUID=2b'; 1 other "
+		 "value differs"},
+		{{"[    0.000000] DMI: Supermicro SYS-421GE-TNRT/X13DEG-OA, BIOS 2.1 10/30/2023\n",
+		  "[    0.000000] DMI: Dell Inc. PowerEdge XE9680/0KRGX6, BIOS 1.3.2 03/28/2023\n"},
+		 "they disagree about the board: 'Supermicro SYS-421GE-TNRT/X13DEG-OA' and 'Dell"},
+		/* of one machine */
+		{{CHIP("01:00.0", "A100 PCIe 40GB", "20f1"),
+		  "GPU 0: NVIDIA A100-PCIE-40GB (UUID: GPU-1)\n"},
+		 NULL},
+		{{CHIP("01:00.0", "Tesla V100 SXM2 32GB", "1db5"),
+		  "GPU 0: GRID V100D-8Q (UUID: GPU-1)\n"},
+		 NULL},
+		{{CHIP("01:00.0", "H100 SXM5 80GB", "2330"), "GPU 0: NVIDIA H100 80GB HBM3\n"},
+		 NULL},
+		{{CHIP("03:00.0", "GeForce RTX 4090", "2684"), TABLE}, NULL}, /* fell off the bus */
+		{{FOUR, FOUR}, NULL},
+		{{"BOOT_IMAGE=/vmlinuz-1 root=UUID=1a ro\n",
+		  "BOOT_IMAGE=/vmlinuz-2 root=UUID=1a ro\n"},
+		 NULL},
+		{{"[    0.000000] DMI: Dell Inc. PowerEdge XE9680/0KRGX6, BIOS 1.3.2 03/28/2023\n",
+		  "[    0.000000] DMI: Dell Inc. PowerEdge XE9680/0KRGX6, BIOS 2.0 03/28/2025\n"},
+		 NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		const bool one_page = i % 2;
+		AUTO_FREE char *page =
+			xprintf("%s\nand\n\n%s", rows[i / 2].texts[0], rows[i / 2].texts[1]);
+		const char *const *texts =
+			one_page ? (const char *const[]){page} : rows[i / 2].texts;
+		struct machine *m = machine_of_texts(texts, one_page ? 1 : 2);
+		const char *what = m->trouble_n ? m->troubles[0].what : "";
+		const bool two = text_starts_with(what, "may be of different machines: ");
+
+		if (two != (rows[i / 2].says != NULL) ||
+		    (two && (m->trouble_n != 1 || !strstr(what, rows[i / 2].says))))
+			fail_msg("row %zu: %s", i / 2, what);
+		machine_free(m);
+	}
+}
+
 static struct pasted *paste(const char *const *texts, size_t n)
 {
 	struct pasted *t = pasted_new("paste");
@@ -2326,10 +2417,6 @@ static void some_devices(void **state)
 
 /* ---- messages of tools ---- */
 
-#define LIST                                                                                       \
-	"GPU 0: NVIDIA GeForce RTX 3090\n"                                                         \
-	"GPU 1: NVIDIA GeForce RTX 3090\n"
-
 #define SIMPLE(result)                                                                             \
 	"[./simpleP2P] - Starting...\n"                                                            \
 	"Checking for multiple GPUs...\n"                                                          \
@@ -2923,6 +3010,7 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(three_kinds_of_missing),
+		cmocka_unit_test(two_machines_without_names),
 		cmocka_unit_test(times_of_lines),
 		cmocka_unit_test(older_and_newer),
 		cmocka_unit_test(older_and_newer_in_words),

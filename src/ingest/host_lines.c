@@ -8,6 +8,7 @@
 #include "ingest/part_hosts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct split {
@@ -215,7 +216,9 @@ static size_t split_groups(struct arena *a, struct text_line *lines, size_t n,
 
 /* ---- both ---- */
 
-size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n, struct host_lines **ret)
+/* *ret_grouped: headings name the hosts. */
+static size_t split_lines(struct arena *a, struct text_line *lines, size_t n,
+			  struct host_lines **ret, bool *ret_grouped)
 {
 	struct split s = {.arena = a};
 	struct host_lines rest = {0};
@@ -223,6 +226,7 @@ size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n, stru
 
 	parts_peel(lines, n);
 	ret_n = split_groups(a, lines, n, ret);
+	*ret_grouped = ret_n > 0;
 	if (ret_n)
 		return ret_n;
 	for (size_t i = 0; i < n; i++)
@@ -241,4 +245,88 @@ size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n, stru
 	for (size_t i = 0; i < s.n; i++)
 		*ARENA_PUSH(a, *ret, ret_n) = s.hosts[i];
 	return ret_n;
+}
+
+size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n, struct host_lines **ret)
+{
+	bool grouped;
+
+	return split_lines(a, lines, n, ret, &grouped);
+}
+
+/* ---- pieces ---- */
+
+bool host_stream_begin(struct host_stream *s, struct arena *a, struct text_line *lines, size_t n)
+{
+	struct arena *scratch = arena_new();
+	struct text_line *copy = arena_alloc(scratch, n + 1, sizeof(*copy));
+	struct host_lines *hosts = NULL;
+
+	*s = (struct host_stream){.arena = a, .names = {NULL}, .n = 1, .now_n = 1};
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = lines[i];
+		copy[i].text = arena_strdup(scratch, lines[i].text);
+	}
+	n = split_lines(scratch, copy, n, &hosts, &s->grouped);
+	for (size_t i = 1; i < n && !s->grouped; i++)
+		s->names[s->n++] = arena_strdup(a, hosts[i].host);
+	arena_free(scratch);
+	return n > 0;
+}
+
+/* The number of a host; 0: there is no room for another one. */
+static size_t number_of(struct host_stream *s, const char *name)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->names[i], name) == 0)
+			return i;
+	if (s->n > MOST_TEXT_HOSTS)
+		return 0;
+	s->names[s->n] = arena_strdup(s->arena, name);
+	return s->n++;
+}
+
+/* The third line of a heading shows that it is one. */
+static void read_group(struct host_stream *s, const struct text_line *l)
+{
+	const bool frame = is_frame(l);
+	struct names names;
+
+	if (frame && s->heading && read_heading(s->arena, s->heading, &names)) {
+		s->now_n = 0;
+		for (size_t i = 0; i < names.n; i++)
+			s->now[s->now_n++] = number_of(s, names.items[i]);
+	}
+	free(s->heading);
+	s->heading = s->framed && !frame ? xstrdup(l->text) : NULL;
+	s->framed = frame;
+}
+
+/* Hosts that the first piece does not have are named like those that it has. */
+static bool is_listed(const struct host_stream *s, const char *name)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->names[i], name) == 0 || host_is_sibling(s->names[i], name))
+			return true;
+	return false;
+}
+
+const size_t *host_stream_line(struct host_stream *s, struct text_line *l, size_t *ret_n)
+{
+	const size_t length = s->grouped ? 0 : name_length(l->text);
+	char name[256];
+
+	*ret_n = s->now_n;
+	if (s->grouped) {
+		read_group(s, l);
+		return s->now;
+	}
+	s->now[0] = 0;
+	if (!length || length >= sizeof(name))
+		return s->now;
+	text_copy(name, sizeof(name), l->text, length);
+	s->now[0] = is_listed(s, name) ? number_of(s, name) : 0;
+	if (s->now[0])
+		l->text += length + 1 + (l->text[length + 1] == ' ');
+	return s->now;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "ingest/part_hosts.h"
 #include "ingest/text.h"
 
 struct host_lines {
@@ -19,3 +20,21 @@ struct host_lines {
  */
 size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n,
 			struct host_lines **ret);
+
+/* ---- a text that comes in pieces ---- */
+
+/* Whose line is whose, from the first piece on. Number 0 are the lines that no host's name is in front of. */
+struct host_stream {
+	struct arena *arena;
+	bool grouped; /* headings name the hosts of the lines below */
+	const char *names[MOST_TEXT_HOSTS + 1];
+	size_t n;
+	size_t now[MOST_TEXT_HOSTS + 1], now_n; /* grouped: the hosts of the last heading */
+	bool framed;                            /* the line before the last one was a frame */
+	char *heading; /* the last line, behind a frame; NULL: it was not */
+};
+
+/* False: the first piece, of n lines, is not of this form. The lines stay as they are. */
+bool host_stream_begin(struct host_stream *s, struct arena *a, struct text_line *lines, size_t n);
+/* The numbers of the hosts that printed the line, which loses its name. */
+const size_t *host_stream_line(struct host_stream *s, struct text_line *l, size_t *ret_n);

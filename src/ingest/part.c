@@ -226,7 +226,7 @@ struct text_time line_date(const struct text_line *l)
 	struct text_time t;
 
 	if (text_starts_with(s, listed)) /* "*** ls: -r--r--r-- 1 root root 0 2026-11-22 ..." */
-		for (s += strlen(listed); *s && !text_time_at(s, NULL).s; s++)
+		for (s += strlen(listed); *s && !text_time_at(s, NULL).s; s += strspn(s, " "))
 			s += strcspn(s, " ");
 	t = text_time_at(s, &rest);
 	return s != line_text(l) || !rest[strspn(rest, " ")] ? t : (struct text_time){0};

@@ -86,8 +86,7 @@ static bool host_of_ansible(const char *line, char buf[HOST_SIZE])
 	return true;
 }
 
-/* "gpu7" and "gpu12" of one cluster; a container's prompt is named otherwise than its host's. */
-static bool is_sibling(const char *a, const char *b)
+bool host_is_sibling(const char *a, const char *b)
 {
 	static const char digits[] = "0123456789";
 
@@ -107,7 +106,7 @@ static void add_if_sibling(struct arena *a, struct text_hosts *to, const struct 
 			   const struct text_hosts *others)
 {
 	for (size_t i = 0; i < others->n; i++)
-		if (is_sibling(x->name, others->items[i].name)) {
+		if (host_is_sibling(x->name, others->items[i].name)) {
 			text_hosts_add(a, to, x->name, x->file, x->line);
 			return;
 		}

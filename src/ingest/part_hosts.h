@@ -41,5 +41,7 @@ void text_hosts_add_siblings(struct arena *a, struct text_hosts *h,
  * the output names it, or the prompt above, or the text names only one of them.
  */
 void part_hosts_assign(const struct text_hosts *h, const char *host, struct part *parts, size_t n);
+/* "gpu7" and "gpu12" of one cluster; a container's prompt is named otherwise than its host's. */
+bool host_is_sibling(const char *a, const char *b);
 /* How many characters at s can be of the name of a host. */
 size_t host_name_length(const char *s);

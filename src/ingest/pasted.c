@@ -282,6 +282,7 @@ struct pasted_text *pasted_begin(struct pasted *t)
 	struct pasted_text *x = arena_alloc(t->arena, 1, sizeof(*x));
 
 	x->lines = text_reducer(t->arena);
+	x->lines.by_host = true;
 	x->next = t->begun;
 	t->begun = x;
 	return x;
@@ -350,13 +351,13 @@ static void mark_lost(struct page *page)
 
 /* The lines of one host, or all of a text. */
 static size_t add_page(struct pasted *t, const char *name, const struct pasted_text *x,
-		       const struct host_lines *h)
+		       const struct text_reducer *reducer, const struct host_lines *h)
 {
 	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
 
 	page->name = name;
 	page->host = h->host;
-	page->reducer = &x->lines;
+	page->reducer = reducer;
 	page->time = x->time;
 	page->lines = h->lines;
 	page->line_n = h->n;
@@ -421,6 +422,22 @@ static bool end_issue(struct pasted *t, const char *name, struct pasted_text *x,
 
 /* ---- all of a text ---- */
 
+/* A large text, whose lines are kept by host. */
+static size_t add_hosts(struct pasted *t, const char *name, const struct pasted_text *x)
+{
+	const struct host_stream *s = x->lines.stream;
+	size_t parts = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct text_reducer *r = x->lines.hosts[i];
+
+		if (r && r->n)
+			parts += add_page(t, name, x, r,
+					  &(struct host_lines){s->names[i], r->lines, r->n});
+	}
+	return parts;
+}
+
 size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
 {
 	struct host_lines whole, *hosts = &whole;
@@ -432,11 +449,13 @@ size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
 		read_as_text(x);
 
 	text_reduce_end(&x->lines);
+	name = arena_strdup(t->arena, name);
+	if (x->lines.stream)
+		return add_hosts(t, name, x);
 	n = host_lines_split(t->arena, x->lines.lines, x->lines.n, &hosts);
 	whole = (struct host_lines){.lines = x->lines.lines, .n = x->lines.n};
-	name = arena_strdup(t->arena, name);
 	for (size_t i = 0; i < (n ? n : 1); i++)
-		parts += add_page(t, name, x, &hosts[i]);
+		parts += add_page(t, name, x, &x->lines, &hosts[i]);
 	return parts;
 }
 

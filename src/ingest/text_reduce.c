@@ -18,7 +18,13 @@ struct text_reducer text_reducer(struct arena *a)
 {
 	return (struct text_reducer){.arena = a,
 				     .split = {.arena = a, .drop_encoded = true, .squeeze = true},
-				     .piece_limit = REDUCE_AT};
+				     .piece_limit = REDUCE_AT,
+				     .piece_least = REDUCE_AT};
+}
+
+static struct text_room *room_of(struct text_reducer *r)
+{
+	return r->room ? r->room : &r->own;
 }
 
 /* ---- lines that no decoder reads ---- */
@@ -67,11 +73,11 @@ static bool is_surplus(struct text_reducer *r, const struct text_line *l)
 		r->repeated++;
 		return true;
 	}
-	if (r->relevant_n >= MOST_RELEVANT) {
+	if (room_of(r)->relevant_n >= MOST_RELEVANT) {
 		r->lost = true;
 		return true;
 	}
-	r->relevant_n++;
+	room_of(r)->relevant_n++;
 	return false;
 }
 
@@ -181,7 +187,10 @@ static bool take_room(struct text_reducer *r, const struct part *p, const struct
 {
 	const bool logged = p->kind->observed == PART_LOG;
 	const size_t most = u->failure ? MOST_FAILURES : logged ? MOST_LOGGED : MOST_KEPT;
-	size_t *used = u->failure ? &r->failure_bytes : logged ? &r->logged_bytes : &r->kept_bytes;
+	struct text_room *room = room_of(r);
+	size_t *used = u->failure ? &room->failure_bytes
+		       : logged   ? &room->logged_bytes
+				  : &room->kept_bytes;
 
 	if (p->kind->keeps_some)
 		return true;
@@ -370,9 +379,65 @@ static void begin_piece(struct text_reducer *r, const struct text_line *lines, s
 	r->carried = n;
 	r->piece_bytes = size_of(lines, n);
 	/* A part that is as long as the piece is not searched again and again. */
-	r->piece_limit = 2 * r->piece_bytes > REDUCE_AT ? 2 * r->piece_bytes : REDUCE_AT;
+	r->piece_limit = 2 * r->piece_bytes > r->piece_least ? 2 * r->piece_bytes : r->piece_least;
 	arena_free(r->piece);
 	r->piece = next;
+}
+
+/* ---- lines of several hosts ---- */
+
+static void reduce(struct text_reducer *r, bool last);
+
+/* All hosts together take no more memory than a text of one. */
+static struct text_reducer *new_host(struct text_reducer *r)
+{
+	enum { SHARE = 16 };
+	struct text_reducer *h = arena_alloc(r->arena, 1, sizeof(*h));
+
+	*h = text_reducer(r->arena);
+	h->room = room_of(r);
+	h->piece_least = REDUCE_AT / SHARE;
+	begin_piece(h, NULL, 0);
+	return h;
+}
+
+/* The first piece shows whether there are any. */
+static void begin_hosts(struct text_reducer *r)
+{
+	struct host_stream s;
+
+	if (!host_stream_begin(&s, r->arena, r->split.lines, r->split.n))
+		return;
+	r->stream = arena_alloc(r->arena, 1, sizeof(s));
+	*r->stream = s;
+	r->hosts = arena_alloc(r->arena, MOST_TEXT_HOSTS + 1, sizeof(struct text_reducer *));
+}
+
+static void add_line(struct text_reducer *r, const struct text_line *l)
+{
+	struct text_splitter *s = &r->split;
+
+	*ARENA_PUSH(s->arena, s->lines, s->n) =
+		(struct text_line){arena_strdup(s->arena, l->text), l->number, l->alike, l->open};
+	r->piece_bytes += strlen(l->text) + sizeof(*l);
+	if (r->piece_bytes >= r->piece_limit)
+		reduce(r, false);
+}
+
+static void share_out(struct text_reducer *r)
+{
+	for (size_t i = 0; i < r->split.n; i++) {
+		size_t n;
+		const size_t *hosts = host_stream_line(r->stream, &r->split.lines[i], &n);
+
+		for (size_t k = 0; k < n; k++) {
+			struct text_reducer **h = &r->hosts[hosts[k]];
+
+			*h = *h ? *h : new_host(r);
+			add_line(*h, &r->split.lines[i]);
+		}
+	}
+	begin_piece(r, NULL, 0);
 }
 
 /* `last`: the text ends with this piece. */
@@ -386,6 +451,13 @@ static void reduce(struct text_reducer *r, bool last)
 	size_t part_n, n;
 
 	parts_peel(lines, r->split.n);
+	if (r->by_host && !r->piece)
+		begin_hosts(r);
+	if (r->stream) {
+		arena_free(scratch);
+		share_out(r);
+		return;
+	}
 	n = drop_unread(r, lines, r->carried, r->split.n);
 	use = xcalloc(n + 1, sizeof(*use));
 	for (size_t i = 0; i < r->below && i < n; i++)
@@ -450,12 +522,22 @@ void text_reduce_end(struct text_reducer *r)
 		return;
 	}
 	reduce(r, true);
+	for (size_t i = 0; r->stream && i < r->stream->n; i++)
+		if (r->hosts[i])
+			text_reduce_end(r->hosts[i]);
 	count_alike(r);
 	free_tables(r);
 }
 
 void text_reduce_free(struct text_reducer *r)
 {
+	for (size_t i = 0; r->stream && i < r->stream->n; i++)
+		if (r->hosts[i])
+			text_reduce_free(r->hosts[i]);
+	if (r->stream) {
+		free(r->stream->heading);
+		r->stream->heading = NULL;
+	}
 	text_split_end(&r->split);
 	free_tables(r);
 	arena_free(r->piece);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "ingest/host_lines.h"
 #include "ingest/text.h"
 
 #include <stdint.h>
@@ -39,21 +40,32 @@ struct kept_unit {
 	unsigned alike; /* later ones that say the same */
 };
 
+/* What is kept so far, of all hosts. */
+struct text_room {
+	size_t kept_bytes, logged_bytes, failure_bytes;
+	size_t relevant_n; /* lines of the kernel log */
+};
+
 struct text_reducer {
 	struct arena *arena; /* of the lines that are kept; the caller's */
 	struct arena *piece; /* of the lines of the piece; NULL: it is `arena` */
 	struct text_splitter split;
 	size_t piece_bytes; /* read into the piece */
 	size_t piece_limit; /* it is reduced when it has so many */
-	size_t kept_bytes, logged_bytes, failure_bytes;
-	size_t carried; /* lines of the piece that an earlier one began with */
-	size_t below;   /* the first of these that are below a part */
-	bool goes_on;   /* they begin within a part, below the command `command` */
+	size_t piece_least;
+	struct text_room own, *room; /* NULL: its own */
+	/* Lines behind the names of hosts are looked for, and are then kept by host; the caller sets it. */
+	bool by_host;
+	struct host_stream *stream;  /* NULL: there are none */
+	struct text_reducer **hosts; /* by the stream's numbers; NULL: the host has no line */
+	size_t carried;              /* lines of the piece that an earlier one began with */
+	size_t below;                /* the first of these that are below a part */
+	bool goes_on;                /* they begin within a part, below the command `command` */
 	uint64_t command, series;
 	struct text_line *lines;
 	size_t n;
 	struct seen_message *seen;
-	size_t seen_n, relevant_n;
+	size_t seen_n;
 	struct seen_unit *units;
 	size_t unit_n, unit_size;
 	struct kept_unit *kept_units;

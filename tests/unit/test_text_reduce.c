@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ingest/kept_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/pasted.h"
@@ -359,6 +360,106 @@ static void a_recording_keeps_the_limits(void **state)
 	pasted_free(u);
 }
 
+/* ---- lines of several hosts ---- */
+
+/* What a host printed, each line behind its name; noise makes the text large. */
+static void add_host(struct strbuf *out, const char *host, const char *lines, size_t noise)
+{
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, lines))
+		strbuf_printf(out, "%s: %.*s\n", host, (int)n, line);
+	for (size_t i = 0; i < noise; i++)
+		strbuf_printf(out, "%s: [%8zu.000000] usb 1-1: new device number %zu\n", host, i,
+			      i);
+}
+
+#define LIST_OF(model) "GPU 0: " model " (UUID: GPU-1)\nGPU 1: " model " (UUID: GPU-2)\n"
+
+static struct machine *machine_of_host(const struct strbuf *text, const char *host)
+{
+	static const struct machine_request request = {.parts = MACHINE_ALL};
+	struct pasted *t = pasted_new("paste");
+	struct machine *m;
+	struct source *s;
+
+	pasted_add(t, "a", text->text, text->len);
+	assert_int_equal(pasted_choose(t, host), 0);
+	s = pasted_source(t);
+	m = machine_read(s, &request);
+	pasted_complete(t, m);
+	source_free(s);
+	pasted_free(t);
+	return m;
+}
+
+/* As pdsh prints them: hosts that come later than the first piece are found too, and lines keep their numbers. */
+static void hosts_in_front_of_lines(void **state)
+{
+	static const char *const names[] = {"gpu7", "gpu8", "gpu12"};
+	AUTO_STRBUF struct strbuf text = {0};
+
+	(void)state;
+	strbuf_puts(&text, "$ pdsh -w gpu[7-8,12] 'nvidia-smi -L; dmesg'\n");
+	add_host(&text, "gpu7", LIST_OF("NVIDIA H200"), MANY / 2);
+	add_host(&text, "gpu8", LIST_OF("NVIDIA A100"), MANY / 2);
+	add_host(&text, "gpu12", LIST_OF("NVIDIA A40"), 1);
+	strbuf_puts(&text, "gpu12: [    9.000000] NVRM: Xid (PCI:0000:01:00): 79, pid=1\n");
+	for (size_t i = 0; i < 3; i++) {
+		struct machine *m = machine_of_host(&text, names[i]);
+
+		assert_int_equal(m->gpu_n, i == 2 ? 3 : 2);
+		assert_int_equal(m->log_n, i == 2);
+		assert_string_equal(fact_str_or(m->gpus[i == 2].model, ""), i == 0 ? "NVIDIA H200"
+									    : i == 1
+										    ? "NVIDIA A100"
+										    : "NVIDIA A40");
+		if (i == 1)
+			assert_string_equal(m->gpus[0].model.from, "a:100004");
+		assert_int_equal(m->trouble_n, 0);
+		machine_free(m);
+	}
+}
+
+/* As clush -b prints them, some for several hosts. */
+static void hosts_above_their_lines(void **state)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	(void)state;
+	strbuf_puts(&text,
+		    "---------------\ngpu[7,9] (2)\n---------------\n" LIST_OF("NVIDIA H200"));
+	for (size_t i = 0; i < MANY; i++)
+		strbuf_printf(&text, "[%8zu.000000] usb 1-1: new device number %zu\n", i, i);
+	strbuf_puts(&text, "---------------\ngpu8\n---------------\n" LIST_OF("NVIDIA A100"));
+	strbuf_puts(&text, "---------------\ngpu[7-9] (3)\n---------------\n"
+			   "nvidia_peermem         16384  0\n");
+	for (int i = 7; i < 10; i++) {
+		const char name[] = {'g', 'p', 'u', (char)('0' + i), '\0'};
+		struct machine *m = machine_of_host(&text, name);
+
+		assert_string_equal(m->gpus[0].model.value, i == 8 ? "NVIDIA A100" : "NVIDIA H200");
+		assert_true(fact_is(m->peermem.loaded, 1));
+		machine_free(m);
+	}
+}
+
+/* A kernel log has names with numbers in front of its lines, too. */
+static void names_that_are_no_hosts(void **state)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	struct machine *m;
+
+	(void)state;
+	for (size_t i = 0; i < MANY; i++)
+		strbuf_printf(&text, "ata%zu: SATA link down\n", i % 8);
+	strbuf_puts(&text, LIST_OF("NVIDIA H200"));
+	m = machine_of(&text);
+	assert_int_equal(m->gpu_n, 2);
+	machine_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +476,9 @@ int main(void)
 		cmocka_unit_test(waits_of_some_ranks_are_not_compared),
 		cmocka_unit_test(a_recording_keeps_the_numbers),
 		cmocka_unit_test(a_recording_keeps_the_limits),
+		cmocka_unit_test(hosts_in_front_of_lines),
+		cmocka_unit_test(hosts_above_their_lines),
+		cmocka_unit_test(names_that_are_no_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

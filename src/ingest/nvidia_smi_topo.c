@@ -315,7 +315,7 @@ typedef void (*cell_claim)(struct claims *c, struct claim_at at, int row, int co
 static void claim_lost_cells(const struct part *p, struct claims *c, const struct matrix *m,
 			     const size_t *n, const char *const *keys)
 {
-	const struct claim_at at = {p->file, p->cut_at};
+	const struct claim_at at = {.file = p->file, .line = p->cut_at};
 
 	for (size_t r = 0; p->cut_at && r < m->column_n; r++) {
 		const int row = gpu_number(m->columns[r]);

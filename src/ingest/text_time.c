@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/text_time.h"
 
+#include "base/array.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -13,10 +14,11 @@ enum { HOUR = 3600, WIDEST_ZONES = 14 * HOUR };
 /* 0 to 11; -1: no name of a month in English. */
 static int month_of(const char *s)
 {
-	static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	static const char *const names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+					    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-	for (int i = 0; i < 12; i++)
-		if (strncmp(s, names + 3 * i, 3) == 0)
+	for (int i = 0; i < (int)ARRAY_LEN(names); i++)
+		if (strcmp(s, names[i]) == 0)
 			return i;
 	return -1;
 }

@@ -8,6 +8,7 @@
  *
  * VERBS_STANDIN is read when the devices are listed; words, with blanks between them:
  *	nics=N            so many devices, mlx5_0 and on; 1 by default
+ *	ports=N           so many ports of each device; 1 by default, 4 at most
  *	host=N            a part of the addresses; 0 by default
  *	rails             each device has a network of its own; another network's address is never resolved
  *	more=FILE         more such words are in that file, if there is one
@@ -262,11 +263,17 @@ EXPORT int ibv_close_device(struct verbs_context *c)
 	return 0;
 }
 
+static uint8_t port_n(const struct verbs_context *c)
+{
+	long n = fault(c, "ports");
+
+	return (uint8_t)(n < 1 ? 1 : n > 4 ? 4 : n);
+}
+
 EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a)
 {
-	(void)c;
 	*a = (struct verbs_device_attr){.fw_ver = "28.43.1014",
-					.phys_port_cnt = 1,
+					.phys_port_cnt = port_n(c),
 					.max_qp_wr = 8192,
 					.max_qp_rd_atom = 16,
 					.max_qp_init_rd_atom = 16};
@@ -279,7 +286,7 @@ EXPORT int ibv_query_port(struct verbs_context *c, uint8_t port, struct verbs_po
 {
 	long state = fault(c, "state");
 
-	if (port != 1)
+	if (port < 1 || port > port_n(c))
 		return EINVAL;
 	a->state = state > 0 ? (int)state : VERBS_PORT_ACTIVE;
 	a->active_mtu = 5;
@@ -298,28 +305,30 @@ EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_en
 {
 	const struct nic *n = (const struct nic *)c->device;
 	long host = fault(c, "host");
+	uint32_t entries = 4u * port_n(c);
 
 	(void)flags;
 	if (fault(c, "no-gid") >= 0)
 		return 0;
 	/* Its length goes to the kernel in 16 bits. */
-	if (max < 4 || max * entry_size > UINT16_MAX || entry_size != sizeof(*e))
+	if (max < entries || max * entry_size > UINT16_MAX || entry_size != sizeof(*e))
 		return -EINVAL;
-	for (uint32_t i = 0; i < 4; i++) {
-		e[i] = (struct verbs_gid_entry){.gid_index = i,
-						.port_num = 1,
+	for (uint32_t i = 0; i < entries; i++) {
+		e[i] = (struct verbs_gid_entry){.gid_index = i % 4,
+						.port_num = i / 4 + 1,
 						.gid_type = i % 2 ? VERBS_GID_ROCE_V2
 								  : VERBS_GID_ROCE_V1};
-		if (i < 2)
+		if (i % 4 < 2)
 			memcpy(e[i].gid.raw, "\xfe\x80\0\0\0\0\0\0\x52\x54\0\xff\xfe\x12\x34\x56",
 			       16);
 		else
 			memcpy(e[i].gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\0", 16);
-		e[i].gid.raw[15] = (uint8_t)(n->index + 1 + (host > 0 ? 64 * host : 0));
-		if (i >= 2 && fault(c, "rails") >= 0)
+		e[i].gid.raw[15] =
+			(uint8_t)(n->index + 1 + i / 4 * 32 + (host > 0 ? 64 * host : 0));
+		if (i % 4 >= 2 && fault(c, "rails") >= 0)
 			e[i].gid.raw[14] = (uint8_t)n->index;
 	}
-	return 4;
+	return entries;
 }
 
 /* ---- events ---- */

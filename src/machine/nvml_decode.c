@@ -390,17 +390,17 @@ static const json_t *either_cell(const json_t *rows, struct fact_int i, struct f
 	return v && !json_is_null(v) ? v : cell(rows, j, i);
 }
 
-/* A matrix has a pair in two cells, and both may be cut off. */
-static struct decode below_cells(const struct decode *d, const char *matrix, const struct gpu *a,
-				 const struct gpu *b)
+/* A matrix of a part of the document has a pair in two cells, and both may be cut off. */
+static struct decode below_cells(const struct decode *d, const char *part, const char *matrix,
+				 const struct gpu *a, const struct gpu *b)
 {
 	const long long i = a->nvml_index.value, j = b->nvml_index.value;
 	struct decode ret = *d;
 
 	if (!source_stated(d->r->s) || !fact_known(a->nvml_index) || !fact_known(b->nvml_index))
 		return ret;
-	ret = below(&ret, DOCUMENT "/%s/%lld/%lld", matrix, j, i);
-	return below(&ret, DOCUMENT "/%s/%lld/%lld", matrix, i, j);
+	ret = below(&ret, DOCUMENT "/%s%s/%lld/%lld", part, matrix, j, i);
+	return below(&ret, DOCUMENT "/%s%s/%lld/%lld", part, matrix, i, j);
 }
 
 static struct fact_int decode_level(const struct decode *d, const struct gpu *a,
@@ -408,7 +408,7 @@ static struct fact_int decode_level(const struct decode *d, const struct gpu *a,
 {
 	const json_t *rows = json_object_get(d->doc, "common_ancestor");
 	const json_t *v = either_cell(rows, a->nvml_index, b->nvml_index);
-	const struct decode cells = below_cells(d, "common_ancestor", a, b);
+	const struct decode cells = below_cells(d, "", "common_ancestor", a, b);
 	struct fact_int f;
 
 	f = decode_int(&cells, v, "nvmlDeviceGetTopologyCommonAncestor", FACT_UNKNOWN);
@@ -457,8 +457,7 @@ static void decode_p2p(const struct decode *d, const struct gpu *a, const struct
 	const json_t *p2p = json_object_get(d->doc, "p2p");
 
 	for (int cap = 0; cap < P2P_CAP_N; cap++) {
-		const char *matrix = arena_printf(d->r->m->arena, "p2p/%s", p2p_keys[cap]);
-		const struct decode cells = below_cells(d, matrix, a, b);
+		const struct decode cells = below_cells(d, "p2p/", p2p_keys[cap], a, b);
 
 		ret->p2p[cap] =
 			decode_int(&cells, p2p_cell(p2p, cap, a, b), calls[cap], FACT_UNKNOWN);
@@ -469,7 +468,7 @@ static void decode_p2p(const struct decode *d, const struct gpu *a, const struct
 static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
 			struct gpu_pair *ret)
 {
-	const struct decode cells = below_cells(d, "nvlinks", a, b);
+	const struct decode cells = below_cells(d, "", "nvlinks", a, b);
 
 	ret->common_ancestor = decode_level(d, a, b);
 	ret->nvlinks = decode_int(&cells,

@@ -12,12 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* So many bytes tell a text from anything else. */
 #define HEAD 512
+/* ELF of 64 bits, least byte first, of the type ET_CORE */
+#define CORE_DUMP  "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\4\0"
+#define SHOWN_TEXT "give the text that it shows"
 
 int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 {
@@ -71,24 +75,80 @@ int file_unreadable(int err, const char *path)
 
 /* ---- content ---- */
 
-/* What files of other kinds start with. */
-static const struct {
+/* What files of other kinds start with, and what of them onehop could read; NULL: nothing by itself. */
+static const struct magic {
 	const char *what;
 	size_t at, n;
 	const char *bytes;
+	const char *instead;
 } magics[] = {
-	{"compressed (gzip)", 0, 2, "\x1f\x8b"},
+	{"compressed (gzip)", 0, 2, "\x1f\x8b", NULL},
 	{"compressed (xz)", 0, 6,
 	 "\xfd"
-	 "7zXZ\0"},
-	{"compressed (zstd)", 0, 4, "\x28\xb5\x2f\xfd"},
-	{"compressed (bzip2)", 4, 6, "1AY&SY"},
-	{"compressed (lz4)", 0, 4, "\x04\x22\x4d\x18"},
-	{"a zip archive", 0, 4, "PK\3\4"},
-	{"a tar archive", 257, 5, "ustar"},
-	{"an ELF file", 0, 4, "\177ELF"},
-	{"a PDF file", 0, 5, "%PDF-"},
+	 "7zXZ\0",
+	 NULL},
+	{"compressed (zstd)", 0, 4, "\x28\xb5\x2f\xfd", NULL},
+	{"compressed (bzip2)", 4, 6, "1AY&SY", NULL},
+	{"compressed (lz4)", 0, 4, "\x04\x22\x4d\x18", "unpack it first"},
+	{"a zip archive", 0, 4, "PK\3\4", NULL},
+	{"a 7z archive", 0, 6, "7z\xbc\xaf\x27\x1c", "unpack it first"},
+	{"a tar archive", 257, 5, "ustar", NULL},
+	{"a Debian package or another ar archive", 0, 8, "!<arch>\n", NULL},
+	{"an RPM package", 0, 4, "\xed\xab\xee\xdb", NULL},
+	{"a core dump", 0, 18, CORE_DUMP, "give the kernel log of that time (dmesg)"},
+	{"an ELF file", 0, 4, "\177ELF", NULL},
+	{"a PDF file", 0, 5, "%PDF-", "give its text (pdftotext)"},
+	{"a picture", 0, 8, "\x89PNG\r\n\x1a\n", SHOWN_TEXT},
+	{"a picture", 0, 3, "\xff\xd8\xff", SHOWN_TEXT},
+	{"a picture", 0, 4, "GIF8", SHOWN_TEXT},
+	{"a file of systemd's journal", 0, 8, "LPKSHHRH",
+	 "give the output of journalctl --file=FILE -k"},
+	{"a database (SQLite)", 0, 15, "SQLite format 3", NULL},
+	{"a text in UTF-16", 0, 2, "\xff\xfe", NULL},
+	{"a text in UTF-16", 0, 2, "\xfe\xff", NULL},
 };
+
+/* Texts that hold no output of a tool. */
+static const struct {
+	const char *begins, *what, *instead;
+} texts[] = {
+	{"<?xml", "XML", "of nvidia-smi -q -x give the output without -x"},
+	{"<!DOCTYPE html", "a web page", SHOWN_TEXT},
+	{"<html", "a web page", SHOWN_TEXT},
+	{"#!", "a script", "give what it prints; onehop env --script reads its settings"},
+	{"-----BEGIN ", "a key or a certificate", NULL},
+};
+
+static const struct magic *magic_of(const void *data, size_t size)
+{
+	for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++)
+		if (size >= magics[i].at + magics[i].n &&
+		    memcmp((const char *)data + magics[i].at, magics[i].bytes, magics[i].n) == 0)
+			return &magics[i];
+	return NULL;
+}
+
+/* The index of what a text begins with; the number of texts: none. */
+static size_t text_of(const char *data, size_t size)
+{
+	size_t i = 0;
+
+	for (; i < sizeof(texts) / sizeof(*texts); i++)
+		if (size >= strlen(texts[i].begins) &&
+		    strncasecmp(data, texts[i].begins, strlen(texts[i].begins)) == 0)
+			break;
+	return i;
+}
+
+const char *content_instead(const void *data, size_t size)
+{
+	const struct magic *m = magic_of(data, size);
+	const size_t i = text_of(data, size);
+
+	if (m)
+		return m->instead;
+	return i < sizeof(texts) / sizeof(*texts) ? texts[i].instead : NULL;
+}
 
 const char *content_fault(const void *data, size_t size)
 {
@@ -96,10 +156,8 @@ const char *content_fault(const void *data, size_t size)
 
 	if (!size)
 		return "empty";
-	for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++)
-		if (size >= magics[i].at + magics[i].n &&
-		    memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0)
-			return magics[i].what;
+	if (magic_of(data, size))
+		return magic_of(data, size)->what;
 	for (size_t i = 0; i < size && i < HEAD; i++)
 		if (head[i] < ' ' && (!head[i] || !strchr("\b\t\n\v\f\r\033", head[i])))
 			return "binary";
@@ -109,10 +167,13 @@ const char *content_fault(const void *data, size_t size)
 int content_refuse(const char *path, const void *data, size_t size, const char *wanted)
 {
 	const char *fault = content_fault(data, size);
+	const size_t i = text_of(data, size);
 
 	if (!size)
 		return err_set(EINVAL, "%s: empty", path);
-	return err_set(EINVAL, "%s: %s, not %s", path, fault ? fault : "a text", wanted);
+	if (!fault)
+		fault = i < sizeof(texts) / sizeof(*texts) ? texts[i].what : "a text";
+	return err_set(EINVAL, "%s: %s, not %s", path, fault, wanted);
 }
 
 int file_refuse(int fd, const char *path, const char *wanted)

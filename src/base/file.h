@@ -39,6 +39,8 @@ int file_unreadable(int err, const char *path);
  * can.
  */
 const char *content_fault(const void *data, size_t size);
+/* What of such content could be read, "give its text (pdftotext)"; NULL: nothing by itself. */
+const char *content_instead(const void *data, size_t size);
 /* -EINVAL and "PATH: compressed (gzip), not WANTED". */
 int content_refuse(const char *path, const void *data, size_t size, const char *wanted);
 /* The same of an open file, which is read from its start. */

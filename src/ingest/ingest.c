@@ -39,14 +39,30 @@ static bool looks_like_text(int fd)
 	return n > 0 && (!content_fault(head, (size_t)n) || is_utf16(head, (size_t)n));
 }
 
+/* Ends a refusal with what can be read instead. */
+static int add_hint(int refused, const void *head, size_t n)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+	const char *instead = content_instead(head, n);
+
+	err_say("%s; %s", why, instead ? instead : "onehop --formats lists what is read");
+	return refused;
+}
+
 static int refuse_text(const struct pasted_text *x, const char *name)
 {
-	return x->issue ? err_set(EINVAL,
-				  "%s: is a page of GitHub; nothing that its author wrote has an "
-				  "output that onehop reads",
-				  name)
-			: text_refuse(strbuf_str(&x->head), x->head.len, name,
-				      "a recording or a text with outputs that onehop reads");
+	const char *head = strbuf_str(&x->head);
+	int r;
+
+	if (!x->head.len)
+		return text_refuse(head, 0, name, "a recording");
+	r = x->issue ? err_set(EINVAL,
+			       "%s: is a page of GitHub; nothing that its author wrote has an "
+			       "output that onehop reads",
+			       name)
+		     : text_refuse(head, x->head.len, name,
+				   "a recording or a text with outputs that onehop reads");
+	return strstr(err_msg(), ": use onehop ") ? r : add_hint(r, head, x->head.len);
 }
 
 /*
@@ -63,6 +79,15 @@ static int open_text(const char *path, struct pasted *t)
 		r = refuse_text(x, name);
 	pasted_drop(x);
 	return r;
+}
+
+static int add_file_hint(int refused, const char *path)
+{
+	AUTO_CLOSE int fd = file_open(path);
+	char head[512];
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+
+	return n > 0 ? add_hint(refused, head, (size_t)n) : refused;
 }
 
 /*
@@ -82,7 +107,7 @@ static int open_pages(const char *path, struct pasted *t, int refused)
 	err_say("%s%s", why,
 		r == 0 && refused == -EINVAL ? ", nor has it a text with outputs that onehop reads"
 					     : "");
-	return refused;
+	return r == 0 && refused == -EINVAL ? add_file_hint(refused, path) : refused;
 }
 
 /* A recording of texts is read as those texts. */

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PART      65536u /* of one write (device/device.h) */
 #define COMM_WHAT 40     /* "5 (all_reduce)" */
@@ -70,6 +71,9 @@ void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[1
 void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o)
 {
 	comm_facts_place(f, near, o->groups);
+	if (tuned_lacks_levels(&f->times, &f->groups))
+		memset(&f->times, 0,
+		       sizeof(f->times)); /* the estimates compare them with the others */
 }
 
 /* ---- a rank ---- */

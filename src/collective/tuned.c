@@ -450,6 +450,17 @@ bool tuned_differs(const struct tuned_identity *then, const struct tuned_identit
 	return false;
 }
 
+bool tuned_lacks_levels(const struct tuned_times *t, const struct groups *g)
+{
+	const uint32_t(*of)[TUNED_SIZES] = t->ns[OPERATION_ALL_REDUCE];
+	bool others = false, levels = false;
+
+	for (unsigned s = 0; s < TUNED_SIZES; s++)
+		for (unsigned a = 0; a < ALGORITHM_N; a++)
+			*(a == PIPED_LEVELS ? &levels : &others) |= of[a][s] != 0;
+	return g->n > 1 && others && !levels;
+}
+
 void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct comm_facts *f)
 {
 	char why[TUNED_WHY_SIZE];

@@ -198,9 +198,16 @@ static void add_standing(struct document *out, const struct collective_result *r
 }
 
 /* By what the algorithms were chosen. */
-static void add_choice(struct document *out, const struct tune_use *u)
+static void add_choice(struct document *out, const struct tune_use *u,
+		       const struct collective_start *start)
 {
-	if (u->found)
+	if (u->found && start->no_levels)
+		document_item(
+			out, STYLE_WARN, 0, "choice",
+			"by estimates: %s has no times of levels, which these GPUs can use. To "
+			"measure this machine again: onehop tune",
+			u->path);
+	else if (u->found)
 		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",
 			      u->table.date, u->path);
 	else if (*u->why)
@@ -231,7 +238,7 @@ static void add_arm(struct document *out, const struct collective_arm *arm, bool
 		nccl_report_spread(out, r, verbose);
 	nccl_report_sizes(out, r);
 	if (verbose && arm->choice)
-		add_choice(out, arm->choice);
+		add_choice(out, arm->choice, &r->start);
 	if (!r->plan.against)
 		return;
 	nccl_version_text(r->start.version, version, sizeof(version));

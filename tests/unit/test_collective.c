@@ -1482,6 +1482,31 @@ static void the_table_decides_in_one_process(void **state)
 	rig_stop(&g);
 }
 
+/* A table from before there were levels would keep them out: its times are not used where there are groups. */
+static void a_table_without_levels(void **state)
+{
+	static struct tuned table;
+	struct comm_options o = options_in(&layouts[1]);
+	struct rig g;
+
+	(void)state;
+	o.forced = ALGORITHM_N;
+	o.tuned = &table;
+	for (int levels = 0; levels < 2; levels++) {
+		prefer(FLAGGED_ONE, 4, &table);
+		if (levels)
+			memcpy(table.times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][PIPED_LEVELS],
+			       table.times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][FLAGGED_ONE],
+			       sizeof(table.times[0].ns[0][0]));
+		rig_start(&g, 4, ROOM, &o);
+		for (size_t i = 0; i < g.n; i++)
+			assert_int_equal(
+				g.comms[i]->facts.times.ns[OPERATION_ALL_REDUCE][FLAGGED_ONE][0],
+				levels ? 1000 : 0);
+		rig_stop(&g);
+	}
+}
+
 static void processes_without_access(void **state)
 {
 	struct party p = party_of(3);
@@ -1564,6 +1589,7 @@ int main(void)
 		cmocka_unit_test(processes_with_different_tables),
 		cmocka_unit_test(a_table_of_another_rank_alone),
 		cmocka_unit_test(the_table_decides_in_one_process),
+		cmocka_unit_test(a_table_without_levels),
 		cmocka_unit_test(processes_without_access),
 		cmocka_unit_test(a_process_that_dies),
 		cmocka_unit_test(a_process_that_never_comes),

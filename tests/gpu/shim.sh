@@ -226,6 +226,11 @@ part_tests() {
 			tests_run "$([ "$way" = "-g 1" ] && echo none || echo some)" $program $way
 		done
 	done
+	# Registered buffers, several calls in a group, the legacy stream.
+	for way in "-R 1" "-m 4" "-y 1"; do
+		# shellcheck disable=SC2086 # options
+		[ "$gpus" = 1 ] || tests_run some all_reduce -g $gpus $way
+	done
 	for program in sendrecv gather scatter alltoallv hypercube; do
 		# shellcheck disable=SC2086 # options
 		[ ! -x "$NCCL_TESTS/${program}_perf" ] || tests_run none $program ${ways[-1]%% -G*}

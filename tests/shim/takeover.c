@@ -6,6 +6,8 @@
  */
 #include "rig.h"
 
+#include "nccl/comms.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -234,6 +236,22 @@ static void finalizes(struct rank *r)
 {
 	rig_check(r, ncclCommFinalize(r->comm));
 	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false));
+}
+
+/* A child has none of its parent's communicators, whose locks and threads it lacks; the parent goes on. */
+static void forks(struct rank *r)
+{
+	int status = 1;
+	pid_t pid;
+
+	what_is_faster(r);
+	pid = fork();
+	if (pid == 0)
+		_exit(atomic_load(&comms_engines) != 0 ||
+		      strcmp(ncclGetLastError(r->comm), "standin: told to fail") != 0);
+	if (waitpid(pid, &status, 0) != pid || status != 0)
+		rig_fail(r, "a child has communicators");
+	what_is_faster(r);
 }
 
 /* ---- one thread, all ranks ---- */
@@ -469,6 +487,7 @@ static void case_all(void)
 	in_threads(2, destroys_in_group, true, "destroys in a group");
 	in_threads(2, simulates, true, "a group that cannot be simulated");
 	in_threads(2, finalizes, false, "a call behind ncclCommFinalize");
+	in_threads(3, forks, true, "forks between calls");
 }
 
 static void case_thread(void)

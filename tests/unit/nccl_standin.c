@@ -56,7 +56,7 @@ struct wish {
 };
 
 struct shared {
-	atomic_uint attached;
+	atomic_uint attached, ready; /* ready: its name is gone if that rank was the last */
 	atomic_ulong arrived, splitting;
 	struct wish wishes[RANKS_MAX];
 	struct slot slots[RANKS_MAX];
@@ -90,7 +90,6 @@ struct task {
 struct ncclComm {
 	int rank, n;
 	unsigned splits;
-	unsigned shrinks;
 	char name[128];
 	struct shared *shared;
 	struct task *tasks; /* all of them: a graph may run them again */
@@ -541,6 +540,7 @@ static struct shared *attach(const char *name, int n)
 		return NULL;
 	if (atomic_fetch_add(&s->attached, 1) + 1 == (unsigned)n)
 		shm_unlink(name);
+	atomic_fetch_add(&s->ready, 1);
 	return s;
 }
 
@@ -551,7 +551,7 @@ static int wait_for_all(struct ncclComm *c)
 		group.made[group.made_n++] = c;
 		return SUCCESS;
 	}
-	while (atomic_load(&c->shared->attached) < (unsigned)c->n)
+	while (atomic_load(&c->shared->ready) < (unsigned)c->n)
 		sched_yield();
 	return SUCCESS;
 }
@@ -827,7 +827,7 @@ CALL(int, ncclCommShrink,
 		mask |= 1u << excluded[i];
 		rank -= excluded[i] < c->rank;
 	}
-	snprintf(name, sizeof(name), "%.100s-without%x.%u", c->name, mask, c->shrinks++);
+	snprintf(name, sizeof(name), "%.100s-without%x", c->name, mask);
 	r = open_comm(name, c->n - excluded_n, rank, ret);
 	return r == SUCCESS ? wait_for_all(*ret) : r;
 }

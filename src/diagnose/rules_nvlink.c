@@ -18,12 +18,18 @@ static unsigned active_links(const struct gpu *g)
 	return n;
 }
 
+static unsigned known_links(const struct gpu *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < link_count(g); i++)
+		n += fact_known(g->nvlinks[i].active);
+	return n;
+}
+
 static bool links_known(const struct gpu *g)
 {
-	for (unsigned i = 0; i < link_count(g); i++)
-		if (fact_known(g->nvlinks[i].active))
-			return true;
-	return false;
+	return known_links(g) > 0;
 }
 
 /* Not queried, and the cards are of a kind that is sold on NVSwitch boards. */
@@ -87,6 +93,30 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 			 best);
 }
 
+/* All GPUs lack some of the links that boards with NVSwitches give them, so that no peer shows it. */
+static void report_too_few(struct rule_run *run)
+{
+	const struct gpu *first = &run->m->gpus[0];
+	const unsigned links = card_board_links(first);
+	struct finding *f;
+
+	FOR_EACH_GPU (g, run)
+		if (card_board_links(g) != links || active_links(g) != active_links(first) ||
+		    known_links(g) < links) /* a list that is cut off */
+			return;
+	if (!active_links(first) || active_links(first) >= links)
+		return;
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, SUBJECT(GPUS, "NVLink"),
+		"%u NVLinks of each GPU are active, and boards of %s have %u: links are down, or "
+		"a partition of a virtual machine leaves them out",
+		active_links(first), fact_str_or(first->model, "this model"), links);
+	f->severity = SEVERITY_WARNING;
+	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
+	finding_evidence(run, f, NULL, "NVLinks of GPU0 that are not active, by number", "%s",
+			 inactive_links(run, first));
+}
+
 /* All of them down on a machine that is built around NVSwitches. */
 static void report_all_down(struct rule_run *run)
 {
@@ -120,6 +150,7 @@ static enum verdict probe_links(struct rule_run *run)
 		return VERDICT_NA;
 	FOR_EACH_GPU (g, run)
 		report_links(run, g, fabric);
+	report_too_few(run);
 	if (fabric)
 		report_all_down(run);
 	return VERDICT_OK;
@@ -136,6 +167,38 @@ static const char *fabric_fault(struct rule_run *run, const struct gpu *g)
 		return "is still registering with the NVSwitch fabric";
 	return run_text(run, "was rejected by the NVSwitch fabric (status %lld)",
 			(long long)g->fabric_status.value);
+}
+
+/*
+ * NVLink 5, from B200 on: the fabric manager reaches the switches by management datagrams of InfiniBand, and does not start
+ * without ib_umad and nvlsm.
+ */
+static bool is_nvlink5(const struct gpu *g)
+{
+	return card_chip(g) && card_chip(g)->nvswitch && card_chip(g)->compute_capability >= 100;
+}
+
+static void advise_fabric(struct rule_run *run, struct finding *f, const struct gpu *g)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	const struct module *umad = machine_module(run->m, "ib_umad");
+	const char *subnet = !is_nvlink5(g) ? ""
+			     : umad && fact_is(umad->loaded, 1)
+				     ? ", and nvlsm, which NVLink 5 needs"
+				     : ", and nvlsm, which NVLink 5 needs; load ib_umad first "
+				       "(`modprobe ib_umad`, and its name in /etc/modules-load.d)";
+
+	if (fact_absent(d->fabric_manager_version))
+		finding_remedy(run, f,
+			       "no fabric manager is installed: install nvidia-fabricmanager of "
+			       "version %s%s; then `systemctl enable --now nvidia-fabricmanager`",
+			       fact_str_or(d->module_version, "the driver"), subnet);
+	else if (*subnet)
+		finding_remedy(run, f,
+			       "find the cause: `journalctl -u nvidia-fabricmanager`; install "
+			       "nvidia-fabricmanager of the driver's version%s; then `systemctl "
+			       "enable --now nvidia-fabricmanager`",
+			       subnet);
 }
 
 static enum verdict probe_fabric(struct rule_run *run)
@@ -163,11 +226,7 @@ static enum verdict probe_fabric(struct rule_run *run)
 			 ABOUT
 			 " %s: CUDA cannot start on it (error 802, system not yet initialized)",
 			 fabric_fault(run, g));
-	if (fact_absent(d->fabric_manager_version))
-		finding_remedy(run, f,
-			       "no fabric manager is installed: install nvidia-fabricmanager of "
-			       "version %s, then `systemctl enable --now nvidia-fabricmanager`",
-			       fact_str_or(d->module_version, "the driver"));
+	advise_fabric(run, f, g);
 	evidence_word(run, f, "fabric state", g->fabric_state, state_words,
 		      sizeof(state_words) / sizeof(state_words[0]));
 	finding_expects(f, state_words[FABRIC_COMPLETED]);
@@ -357,6 +416,7 @@ const struct rule rules_nvlink[] = {
 			"enable --now nvidia-fabricmanager`. In a virtual machine the host's fabric "
 			"manager decides.",
 		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
+			     "spectrocloud/CanvOS#700; "
 			     "NVIDIA/nccl-tests#264, #276; NVIDIA/gpu-operator#610",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,

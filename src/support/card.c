@@ -254,6 +254,29 @@ bool chip_has_nvlink(const struct chip *c, enum card_class class)
 	return c->nvlink_gbps > 0 && class != CARD_MINING;
 }
 
+/*
+ * Fabric Manager User Guide, 1.6 (GPU baseboard topologies), and the data sheets. The first that fits counts: cards that
+ * bridges join use fewer.
+ */
+static const struct {
+	const char *model;
+	unsigned links;
+} boards[] = {
+	{"NVL", 0},      {"PCIe", 0},  {"V100-SXM3", 6},       {"A100-SXM", 12},
+	{"A800-SXM", 8}, {"H800", 8},  {"H100 80GB HBM3", 18}, {"H200", 18},
+	{"B200", 18},    {"B300", 18},
+};
+
+unsigned card_board_links(const struct gpu *g)
+{
+	const char *model = fact_str_or(g->model, "");
+
+	for (size_t i = 0; i < ARRAY_LEN(boards); i++)
+		if (strstr(model, boards[i].model))
+			return boards[i].links;
+	return 0;
+}
+
 bool card_lacks_nvlink(const struct gpu *g)
 {
 	const struct ids *i = find_ids(g);

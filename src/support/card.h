@@ -46,6 +46,8 @@ int card_dma_bits(const struct gpu *g);
 bool chip_has_nvlink(const struct chip *c, enum card_class class);
 /* GB/s one way per NVLink; 0: none, or the chip is unknown. */
 double card_nvlink_gbps(const struct gpu *g);
+/* The NVLinks that a card of this model has in use on a board with NVSwitches; 0: it is not of such a model, or unknown. */
+unsigned card_board_links(const struct gpu *g);
 /* The card is known to have no NVLink; false: it has, a bridge may be missing, or the chip is
  * unknown. */
 bool card_lacks_nvlink(const struct gpu *g);

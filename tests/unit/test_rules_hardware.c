@@ -765,6 +765,12 @@ static void fabric_refused(struct machine *m)
 	m->gpus[1].fabric_status = fact_int(999, here);
 }
 
+static void two_links_less(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].nvlinks[3].active = m->gpus[i].nvlinks[7].active = fact_int(0, here);
+}
+
 static void manager_old(struct machine *m)
 {
 	m->driver.fabric_manager_version = fact_str("580.95.05", here);
@@ -871,6 +877,7 @@ static const struct twin {
 	{"topology-agrees", nvml_asked, nvml_differs, "NVML reports PHB"},
 	{"nvlink-up", hgx, link_down, "17 of 18 NVLinks of GPU1"},
 	{"nvlink-up", hgx, all_links_down, "no NVLink is active on any GPU"},
+	{"nvlink-up", hgx, two_links_less, "boards of NVIDIA H200 have 18"},
 	{"nvswitch-fabric", hgx, fabric_waits, "still registering"},
 	{"nvswitch-fabric", hgx, fabric_refused, "status 999"},
 	{"fabric-manager-version", hgx, manager_old, "580.95.05"},
@@ -1463,9 +1470,50 @@ static void healthy_machines_have_no_findings(void **state)
 	}
 }
 
+/* What the fabric manager needs with NVLink 5 besides its package. */
+static void fabric_of_nvlink_5(void **state)
+{
+	static const char *const remedies[] = {"modprobe ib_umad",
+					       "and nvlsm, which NVLink 5 needs"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++) {
+		struct machine *m = hgx();
+		struct judged j;
+
+		for (size_t k = 0; k < m->gpu_n; k++)
+			build_model(&m->gpus[k], "NVIDIA B200", 100);
+		fabric_waits(m);
+		if (i)
+			m->driver.fabric_manager_version = fact_str_absent(here);
+		j = judge_built(m);
+		assert_non_null(
+			strstr(finding_of(j.d, "nvswitch-fabric", "still registering")->remedy,
+			       remedies[i]));
+		judged_done(&j);
+	}
+}
+
+/* A list of links that is cut off is not a list of links that are down. */
+static void cut_list_of_links(void **state)
+{
+	struct machine *m = hgx();
+	struct judged j;
+
+	(void)state;
+	for (size_t k = 0; k < m->gpu_n; k++)
+		m->gpus[k].nvlink_n = 10;
+	j = judge_built(m);
+	for (size_t i = 0; i < j.d->finding_n; i++)
+		assert_string_not_equal(j.d->findings[i].rule->id, "nvlink-up");
+	judged_done(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fabric_of_nvlink_5),
+		cmocka_unit_test(cut_list_of_links),
 		cmocka_unit_test(every_twin),
 		cmocka_unit_test(every_rule_has_a_twin),
 		cmocka_unit_test(source_validation_is_no_redirect),

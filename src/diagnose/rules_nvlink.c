@@ -169,20 +169,11 @@ static const char *fabric_fault(struct rule_run *run, const struct gpu *g)
 			(long long)g->fabric_status.value);
 }
 
-/*
- * NVLink 5, from B200 on: the fabric manager reaches the switches by management datagrams of InfiniBand, and does not start
- * without ib_umad and nvlsm.
- */
-static bool is_nvlink5(const struct gpu *g)
-{
-	return card_chip(g) && card_chip(g)->nvswitch && card_chip(g)->compute_capability >= 100;
-}
-
 static void advise_fabric(struct rule_run *run, struct finding *f, const struct gpu *g)
 {
 	const struct nvidia_driver *d = &run->m->driver;
 	const struct module *umad = machine_module(run->m, "ib_umad");
-	const char *subnet = !is_nvlink5(g) ? ""
+	const char *subnet = !card_needs_nvlsm(g) ? ""
 			     : umad && fact_is(umad->loaded, 1)
 				     ? ", and nvlsm, which NVLink 5 needs"
 				     : ", and nvlsm, which NVLink 5 needs; load ib_umad first "

@@ -277,6 +277,13 @@ unsigned card_board_links(const struct gpu *g)
 	return 0;
 }
 
+bool card_needs_nvlsm(const struct gpu *g)
+{
+	const struct chip *c = card_chip(g);
+
+	return c && c->nvswitch && c->compute_capability >= 100;
+}
+
 bool card_lacks_nvlink(const struct gpu *g)
 {
 	const struct ids *i = find_ids(g);

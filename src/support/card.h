@@ -48,6 +48,11 @@ bool chip_has_nvlink(const struct chip *c, enum card_class class);
 double card_nvlink_gbps(const struct gpu *g);
 /* The NVLinks that a card of this model has in use on a board with NVSwitches; 0: it is not of such a model, or unknown. */
 unsigned card_board_links(const struct gpu *g);
+/*
+ * NVLink 5, from B200 on: the fabric manager reaches its switches by management datagrams of InfiniBand, and does not start
+ * without ib_umad and nvlsm (Fabric Manager User Guide, 1.5).
+ */
+bool card_needs_nvlsm(const struct gpu *g);
 /* The card is known to have no NVLink; false: it has, a bridge may be missing, or the chip is
  * unknown. */
 bool card_lacks_nvlink(const struct gpu *g);

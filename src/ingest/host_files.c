@@ -164,6 +164,18 @@ static bool is_param(const struct text_line *l)
 	return n > 3 && s[n] == ':' && isupper((unsigned char)*s) && (s[n + 1] == ' ' || !s[n + 1]);
 }
 
+/* "RegistryDwords: "a=1;b=" that a terminal or the end of a text broke: the number of the line; 0: there is none. */
+static unsigned unclosed_quote(const struct text_line *lines, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *open = strchr(lines[i].text, '"');
+
+		if (open && !strchr(open + 1, '"'))
+			return lines[i].number;
+	}
+	return 0;
+}
+
 size_t driver_params_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	static const char *const firsts[] = {"ResmanDebugLevel:", "RmLogonRC:", "EnableMSI:",
@@ -177,6 +189,7 @@ size_t driver_params_match(struct part *p, const struct text_line *lines, size_t
 		p->cut = end <
 			 /* the file has more keys; one that is missing in an excerpt is unknown */
 			 20;
+		p->cut_at = unclosed_quote(lines, end);
 		return end;
 	}
 	return 0;

@@ -849,6 +849,17 @@ static void decode_function(const struct part *p, struct claims *c, size_t from,
 
 enum { ROW_BYTES = 16 };
 
+/* A row that is cut off may end within a byte. */
+static bool is_whole_row(const char *s)
+{
+	size_t bytes = 0;
+
+	for (s = strchr(s, ':') + 1; *s == ' ' && strspn(s + 1, "0123456789abcdefABCDEF") == 2;
+	     s += 3)
+		bytes++;
+	return bytes == ROW_BYTES;
+}
+
 /* The rows of a function in the form of a recording's config-space.txt, which is lspci's. */
 static void decode_rows(const struct part *p, struct claims *c, const struct text_line *lines,
 			size_t n)
@@ -862,8 +873,8 @@ static void decode_rows(const struct part *p, struct claims *c, const struct tex
 	for (size_t i = 1; i < n; i++) {
 		const char *s = line_text(&lines[i]);
 
-		/* Behind a row that the text has lost, nothing is known to be where it should be. */
-		if (!is_row(s) || strtoul(s, NULL, 16) != rows * ROW_BYTES)
+		/* Behind a row that the text has lost, or a part of, nothing is known to be where it should be. */
+		if (!is_row(s) || !is_whole_row(s) || strtoul(s, NULL, 16) != rows * ROW_BYTES)
 			continue;
 		strbuf_printf(&text, "%s\n", s);
 		rows++;

@@ -278,6 +278,27 @@ static void lspci_without_a_name(void **state)
 	machine_free(m);
 }
 
+/* A row that is cut off, and those behind it, are not read: half a byte is another number. */
+static void lspci_rows_that_are_cut(void **state)
+{
+#define NAME "01:00.0 VGA compatible controller: NVIDIA Corporation Device\n"
+#define ROWS_OF(first)                                                                             \
+	first "\n10: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"                            \
+	      "20: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"                              \
+	      "30: 00 00 00 00 60 00 00 00 00 00 00 00 00 00 00 00\n"
+	struct machine *whole = machine_of_one(
+			       NAME ROWS_OF("00: de 10 84 26 06 00 10 00 a1 00 00 03 00 00 00 00")),
+		       *cut = machine_of_one(NAME ROWS_OF("00: de 10 84 2"));
+
+	(void)state;
+	assert_true(fact_is(whole->pci[0].device, 0x2684));
+	assert_true(fact_unknown(cut->pci[0].device));
+	machine_free(whole);
+	machine_free(cut);
+#undef NAME
+#undef ROWS_OF
+}
+
 static void lspci_tree(void **state)
 {
 	struct machine *m =
@@ -1372,6 +1393,19 @@ static struct missing end_of_run(const struct machine *m)
 	return MISSING(m->nccl.ended);
 }
 
+static struct missing registry_keys(const struct machine *m)
+{
+	return MISSING(m->driver.registry_dwords);
+}
+
+#define PARAMS(registry)                                                                           \
+	"ResmanDebugLevel: 4294967295\n"                                                           \
+	"FillerA: 0\nFillerB: 0\nFillerC: 0\nFillerD: 0\nFillerE: 0\n"                             \
+	"FillerF: 0\nFillerG: 0\nFillerH: 0\nFillerI: 0\nFillerJ: 0\n"                             \
+	"FillerK: 0\nFillerL: 0\nFillerM: 0\nFillerN: 0\nFillerO: 0\n"                             \
+	"FillerP: 0\nFillerQ: 0\nFillerR: 0\nFillerS: 0\nFillerT: 0\n"                             \
+	"RegistryDwords: " registry "\n"
+
 static struct missing parameters(const struct machine *m)
 {
 	return MISSING(m->kernel.cmdline_whole);
@@ -1439,6 +1473,10 @@ static void three_kinds_of_missing(void **state)
 		{MATRIX "GPU1\tPIX\t X \tSYS\t0-31\nGPU2\tSYS\tSYS\t X \t0-31\n\n$ nvidia-smi -L\n"
 			"GPU 3: NVIDIA A40\n",
 		 bar1_of_last, NOT_IN_THE_TEXT, NULL},
+		/* broken by a terminal */
+		{PARAMS("\"RmPmaNumaOnlineAutoOn=0;RMForceP2\nPType=1\""), registry_keys, CUT_OFF,
+		 "a:22"},
+		{PARAMS("\"\"") "...\n", registry_keys, CUT_OFF, "a:22"},
 		{MODULES "...\n", peer_module, CUT_OFF, "a:13"},
 		{"$ lsmod | grep ib_\nib_core 16384 0\n", peer_module, NOT_IN_THE_TEXT, NULL},
 		{"[    9.1] NVRM: loading\n", rest_of_log, NOT_IN_THE_TEXT, NULL},
@@ -2964,6 +3002,7 @@ int main(void)
 		cmocka_unit_test(lspci_says_less),
 		cmocka_unit_test(lspci_numbers),
 		cmocka_unit_test(lspci_without_a_name),
+		cmocka_unit_test(lspci_rows_that_are_cut),
 		cmocka_unit_test(lspci_tree),
 		cmocka_unit_test(smi_tables),
 		cmocka_unit_test(smi_query),

@@ -61,7 +61,7 @@ static int run(const struct initiator *i, const struct stream_work *works, size_
 	int r = transfer_run(i->nic, i->cq, works, n, i->load->limit_us, ret_us, i->failure);
 
 	if (r < 0)
-		rdma_add_slowest(i->failure, n * works[0].bytes, i->load->limit_us);
+		rdma_add_slowest(i->failure, n * i->load->bytes, i->load->limit_us);
 	return r;
 }
 

@@ -119,21 +119,36 @@ struct collective_routes {
 struct collective_piped_args {
 	struct collective_shape s;
 	struct collective_routes
-		routes;  /* here, because caches forget memory at each flag that is read */
-	u64 slot_bytes;  /* of a chunk, at most */
-	u64 chunk;       /* bytes, a multiple of 16 */
-	u64 chunks;      /* a block */
-	u64 first_slots; /* of a sender and block, in the places of the first step */
+		routes; /* here, because caches forget memory at each flag that is read */
+	u64 slot_bytes; /* of a chunk, at most */
+	u64 chunk;      /* bytes, a multiple of 16 */
+	u64 chunks;     /* a block */
 };
 
 /*
  * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups that the ranks of a group share. A
- * piece belongs to one rank of each group. level[0]: each rank reduces its piece within its group, and sends that to the other
- * groups' owners of the piece. level[1]: each of them reduces what they have sent, and sends the sum to its own group; its first
- * slots are the second of level[0].
+ * piece belongs to one rank of each group. Each rank reduces its piece within its group, and sends that to the other groups' owners of the
+ * piece. Each of them reduces what they have sent, and sends the sum to its own group.
+ *
+ * Of more than two groups each one's owner would so send its sum to all others. There they share the piece: chunk c of block b is group (b + c)
+ * % shares's. Its owner alone gets the others' sums, reduces them, and sends the result to them; in a third stage each owner passes it on to its group.
+ *
+ * With chunk i stage k does in step i + 1 + k what s[k * shares + the chunk's group] says. What is sent first is in s[0] too.
  */
+#define LEVELS_STAGES 3
+#define LEVELS_SHARES (COLLECTIVE_RANKS_MAX / 2)
+
+/* Which slots a stage reads and fills: second ones of one are first ones of the next. */
+struct collective_stage {
+	struct collective_routes routes;
+	u64 first_slots, second_slots; /* of a sender and block */
+};
+
 struct collective_levels_args {
-	struct collective_piped_args level[2];
+	struct collective_stage stage[LEVELS_STAGES];
+	struct collective_shape s[LEVELS_STAGES * LEVELS_SHARES];
+	u64 slot_bytes, chunk, chunks; /* as in struct collective_piped_args */
+	u32 stages, shares;            /* 2 and 1, or 3 and the number of groups */
 };
 
 /*

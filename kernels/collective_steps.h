@@ -8,15 +8,15 @@
 struct piped {
 	const struct collective_shape *s;
 	const struct collective_routes *ways;
-	u64 first_slots, slot_bytes;
+	u64 first_slots, second_slots, slot_bytes;
 	u64 chunk, chunks;
 	u32 step; /* of all launches */
 };
 
 INLINE struct piped piped_of(const struct collective_piped_args *a, u32 step)
 {
-	return (struct piped){&a->s,     &a->routes, a->first_slots, a->slot_bytes, a->chunk,
-			      a->chunks, step};
+	return (struct piped){&a->s,         &a->routes, PIPED_FIRST_SLOTS, PIPED_SECOND_SLOTS,
+			      a->slot_bytes, a->chunk,   a->chunks,         step};
 }
 
 /* Of this block, in each place. The slots of a sender, a power of two, take turns by steps. */
@@ -274,7 +274,7 @@ INLINE void reduce_chunk(const struct piped *p, u64 chunk)
 	const u64 offset = offset_of(p, chunk);
 	const struct reduced_chunk c = {piece_in(s, s->me) + offset, piece_out(s, s->me) + offset,
 					slot_at(p, p->first_slots, p->step - 1),
-					slot_at(p, PIPED_SECOND_SLOTS, p->step),
+					slot_at(p, p->second_slots, p->step),
 					(u32)part_in(s, s->me, offset, p->chunk)};
 
 	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));

@@ -176,38 +176,69 @@ static struct part chunk_at(const struct choice *c, uint64_t i)
 	return i < c->chunks ? (struct part){i * bytes, bytes} : nothing;
 }
 
-static void add_across(struct run *x, bool levels, const struct part *taken,
-		       const struct part *placed)
+static struct part chunk_before(const struct choice *c, uint64_t i, unsigned steps)
 {
-	for (unsigned me = 0; levels && me < x->s->paths->device_n; me++)
-		add_rank(x, me, &x->shapes[me].across, &nothing, taken, taken, placed);
+	return i >= steps ? chunk_at(c, i - steps) : nothing;
 }
 
-/*
- * As in kernels/collective_piped.c: step i sends chunk i, waits for what others have done in the last step, then reduces chunk i - 1 and
- * places chunk i - 2; or, as in collective_levels.c, reduces chunk i - 2 across the groups and places chunk i - 3.
- */
+/* A stage of collective_levels.c: each share of its chunk is that of some blocks. */
+static void add_stage(struct run *x, unsigned me, unsigned k, const struct part *chunk)
+{
+	const struct operation_shape *s = &x->shapes[me];
+
+	x->inflation = 1. / s->shares;
+	for (unsigned share = 0; share < s->shares; share++) {
+		const struct collective_shape *level = &s->level[k * s->shares + share];
+
+		if (level->keep || level->push2)
+			add_rank(x, me, level, &nothing, chunk, chunk, &nothing);
+	}
+	x->inflation = 1;
+}
+
+/* As in collective_levels.c: stage k takes chunk i - 1 - k, and what comes of the last one is placed. */
+static double levels_step_us(struct run *x, uint64_t i, const struct part *sent)
+{
+	for (unsigned me = 0; me < x->s->paths->device_n; me++) {
+		const struct operation_shape *s = &x->shapes[me];
+		const struct part last = chunk_before(x->choice, i, 1 + s->stages);
+
+		for (unsigned k = 0; k < s->stages; k++) {
+			const struct part chunk = chunk_before(x->choice, i, 1 + k);
+
+			add_stage(x, me, k, &chunk);
+		}
+		add_rank(x, me, &s->level[0], sent, &nothing, &nothing, &nothing);
+		add_rank(x, me, &s->level[(s->stages - 1) * s->shares], &nothing, &nothing,
+			 &nothing, &last);
+	}
+	return traffic_end(&x->traffic);
+}
+
+/* As in collective_piped.c: chunk i - 1 is reduced, and chunk i - 2 placed. */
+static double piped_step_us(struct run *x, uint64_t i, const struct part *sent)
+{
+	const struct part taken = chunk_before(x->choice, i, 1),
+			  placed = chunk_before(x->choice, i, 2);
+
+	return x->choice->algorithm == PIPED_LEVELS ? levels_step_us(x, i, sent)
+						    : step_us(x, sent, &taken, &taken, &placed);
+}
+
+/* Step i sends chunk i, and waits for what others have done in the last step before it takes earlier chunks. */
 static double piped_us(struct run *x)
 {
 	const struct choice *c = x->choice;
-	const bool levels = c->algorithm == PIPED_LEVELS;
-	const uint64_t steps = c->chunks + 1 + steps_of(c->algorithm);
+	const unsigned stages = c->algorithm == PIPED_LEVELS ? x->shapes[0].stages
+							     : (unsigned)steps_of(c->algorithm);
 	const double wait = parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
 	double us = START_US;
 
 	x->inflation = 1;
-	for (uint64_t i = 0; i < steps; i++) {
+	for (uint64_t i = 0; i < c->chunks + 1 + stages; i++) {
 		const struct part sent = chunk_at(c, i);
-		const struct part taken = i >= 1 ? chunk_at(c, i - 1) : nothing;
-		const struct part placed = i >= 2 ? chunk_at(c, i - 2) : nothing;
-		const struct part last = i >= 3 ? chunk_at(c, i - 3) : nothing;
+		const double all = piped_step_us(x, i, &sent), rest = piped_step_us(x, i, &nothing);
 
-		double all, rest;
-
-		add_across(x, levels, &placed, &last);
-		all = step_us(x, &sent, &taken, &taken, &placed);
-		add_across(x, levels, &placed, &last);
-		rest = step_us(x, &nothing, &taken, &taken, &placed);
 		us += fmax(all, rest + (i ? wait : 0));
 	}
 	return us;

@@ -149,7 +149,7 @@ static double mixed_gbps(double direct, double host, double share)
 static void mix_costs(struct comm_facts *f, const struct path_costs *direct, double host_share)
 {
 	const struct groups *g = &f->groups;
-	const unsigned within = g->n ? 2 * (g->size - 1) : 0, across = g->n ? g->n - 1 : 1;
+	const double within = g->n ? 2 * (g->size - 1) : 0, across = groups_across(g);
 	unsigned least = f->n;
 
 	for (unsigned i = 0; i < f->n; i++)
@@ -158,7 +158,7 @@ static void mix_costs(struct comm_facts *f, const struct path_costs *direct, dou
 	for (int a = 0; a < ALGORITHM_N; a++) {
 		struct path_cost *c = &f->costs.of[a];
 		const double share = steps_of((enum algorithm)a) == STEPS_LEVELS
-					     ? (double)within / (within + across)
+					     ? within / (within + across)
 					     : (double)least / (f->n - 1);
 
 		c->gbps = mixed_gbps(direct->of[a].gbps, c->gbps * host_share, share);
@@ -324,12 +324,13 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 {
 	const struct path_cost *c = &f->costs.of[p->algorithm];
 	const enum steps how = steps_of(p->algorithm);
+	const unsigned stages = how == STEPS_LEVELS ? groups_stages(&f->groups) : how;
 	const double bytes = (double)piece_of(q, p->algorithm) * q->crossing[how];
 	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
 		return start + 2 * bytes / c->gbps / 1e3;
-	return start + steps_us(c->step_us, (double)p->chunks + 1 + how) + bytes / c->gbps / 1e3;
+	return start + steps_us(c->step_us, (double)p->chunks + 1 + stages) + bytes / c->gbps / 1e3;
 }
 
 static void estimate(const struct comm_facts *f, const struct choice_request *q, enum algorithm a,

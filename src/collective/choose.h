@@ -113,8 +113,8 @@ unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to);
 /* The data to send. */
 struct choice_request {
 	enum operation operation;
-	uint64_t piece[STEPS_N];    /* bytes; 0: not in that way, except in one step */
-	unsigned crossing[STEPS_N]; /* pieces that cross the busiest link in one direction */
+	uint64_t piece[STEPS_N];  /* bytes; 0: not in that way, except in one step */
+	double crossing[STEPS_N]; /* pieces that cross the busiest link in one direction */
 };
 
 struct choice {

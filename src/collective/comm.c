@@ -184,8 +184,6 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slot
 	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &c->routes.pair.flags);
 	c->routes.all = c->routes.pair;
 	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &c->routes.all.first);
-	c->routes.across = c->routes.pair;
-	c->routes.across.first = c->routes.pair.second;
 	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &c->routes.pairs.flags);
 	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &c->routes.pairs.slots);
 	return make_scratch(c);

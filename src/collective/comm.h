@@ -45,9 +45,9 @@ struct comm_ways {
 	struct collective_ways pair, all, second;
 };
 
-/* Those of large operations: separate data to each rank, the same to all, across groups; and of sends and receives. */
+/* Those of large operations: separate data to each rank, the same to all; and of sends and receives. */
 struct comm_routes {
-	struct collective_routes pair, all, across;
+	struct collective_routes pair, all;
 	struct pair_routes pairs;
 };
 

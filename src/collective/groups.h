@@ -12,6 +12,27 @@ struct groups {
 	uint8_t of[GROUPS_RANKS_MAX];
 };
 
+/*
+ * In levels: groups among which chunks are divided, so that each one's sum does not go to all others. Two send as little each way, in a stage
+ * less.
+ */
+static inline unsigned groups_shares(const struct groups *g)
+{
+	return g->n > 2 ? g->n : 1;
+}
+
+/* Pieces that a rank sends to the other groups and gets from them in levels: a share to each, and from each its sum of one. */
+static inline double groups_across(const struct groups *g)
+{
+	return g->n ? 2. * (g->n - 1) / g->n : 1;
+}
+
+/* How often what one rank has sent is reduced or passed on. */
+static inline unsigned groups_stages(const struct groups *g)
+{
+	return g->n > 2 ? 3 : 2;
+}
+
 /* How near two GPUs are to each other; what is nearer is also near. */
 enum nearness {
 	NEAR_UNKNOWN, /* so no groups can be made */

@@ -241,34 +241,87 @@ static void fill_two_steps(const struct comm_facts *f, struct view v, struct col
 	s->pull2 = s->keep ? v.others : 0;
 }
 
+/* ---- in levels ---- */
+
+/* Of a group, the rank with the same place as `me`. */
+static u32 rank_in(const struct comm_facts *f, u32 me, unsigned group)
+{
+	const u32 those = groups_counterparts(&f->groups, f->n, me) | bit(me);
+
+	for (u32 r = 0; r < f->n; r++)
+		if ((those >> r & 1) && f->groups.of[r] == group)
+			return r;
+	return me;
+}
+
+/* Each group is divided among its ranks in the same way. */
+static struct collective_shape shape_of_shards(const struct comm_facts *f, const struct view *v,
+					       const struct collective_shape *common)
+{
+	struct collective_shape s = *common;
+
+	s.piece = s.in_stride = s.out_stride = share_bytes(v->bytes, f->groups.size);
+	s.places = 0;
+	for (u32 r = 0; r < f->n; r++)
+		s.places |= (u64)groups_place(&f->groups, r) << 4 * r;
+	s.tokens = v->others;
+	return s;
+}
+
+/* What the owner has reduced, each counterpart's and this rank's own chunks, is passed on unchanged within the group. */
+static void fill_third(u32 owner, const struct collective_shape *across,
+		       struct collective_shape *ret)
+{
+	const bool mine = owner == across->me;
+
+	*ret = *across;
+	ret->type = ELEMENT_UINT8;
+	ret->op = REDUCE_SUM;
+	ret->own = mine;
+	ret->pull = mine ? 0 : bit(owner);
+	ret->keep = !mine;
+	ret->push2 = ret->pull2;
+}
+
 /* A shard belongs to one rank of each group, which has its group's sum of it in the output until it knows the others'. */
 static void fill_levels(const struct comm_facts *f, const struct view *v,
-			struct collective_shape *s, struct collective_shape *across)
+			struct operation_shape *ret)
 {
-	const u32 me = s->me, mates = groups_mates(&f->groups, f->n, me);
+	const struct collective_shape common = shape_of_shards(f, v, &ret->s);
+	const u32 me = common.me, mates = groups_mates(&f->groups, f->n, me);
 	const u32 counterparts = groups_counterparts(&f->groups, f->n, me);
 
-	s->piece = s->in_stride = s->out_stride = share_bytes(v->bytes, f->groups.size);
-	s->places = 0;
-	for (u32 r = 0; r < f->n; r++)
-		s->places |= (u64)groups_place(&f->groups, r) << 4 * r;
-	s->tokens = v->others;
-	*across = *s;
-	s->push = s->pull = mates;
-	s->push2 = places_for(v, counterparts);
-	s->op = s->op == REDUCE_AVG ? REDUCE_SUM : s->op;
-	across->in = s->out;
-	across->pull = counterparts;
-	across->push2 = across->pull2 = mates;
+	ret->stages = groups_stages(&f->groups);
+	ret->shares = groups_shares(&f->groups);
+	for (unsigned share = 0; share < ret->shares; share++) {
+		const u32 owner = ret->shares > 1 ? rank_in(f, me, share) : me;
+		struct collective_shape *within = &ret->level[share],
+					*across = within + ret->shares;
+
+		*within = *across = common;
+		within->push = within->pull = mates;
+		within->op = common.op == REDUCE_AVG ? REDUCE_SUM : common.op;
+		within->push2 =
+			ret->shares == 1 ? places_for(v, counterparts) : bit(owner) & ~v->me;
+		across->in = common.out;
+		across->pull = counterparts;
+		across->keep = owner == me;
+		across->push2 = ret->shares == 1 ? mates
+				: owner == me    ? places_for(v, counterparts)
+						 : 0;
+		across->pull2 = mates;
+		if (ret->shares > 1)
+			fill_third(owner, across, across + ret->shares);
+	}
+	ret->s = ret->level[0];
 }
 
 static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
 		       struct operation_shape *ret)
 {
-	*ret = (struct operation_shape){0};
 	fill_common(f, me, v, &ret->s);
 	if (steps_of(a) == STEPS_LEVELS)
-		fill_levels(f, v, &ret->s, &ret->across);
+		fill_levels(f, v, ret);
 	else if (steps_of(a) == STEPS_TWO)
 		fill_two_steps(f, *v, &ret->s);
 	else
@@ -383,30 +436,58 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 	return launch(c, v, &l);
 }
 
+static u64 slots_of(const struct onehop_comm *c, const struct collective_ways *w)
+{
+	return w == &c->routes.pair.first ? PIPED_FIRST_SLOTS : PIPED_SECOND_SLOTS;
+}
+
+/* Where a stage finds what it reduces, and where the result goes. */
+static struct collective_stage stage_of(const struct onehop_comm *c,
+					const struct collective_ways *from,
+					const struct collective_ways *to)
+{
+	return (struct collective_stage){{*from, *to, c->routes.pair.flags},
+					 slots_of(c, from),
+					 slots_of(c, to)};
+}
+
+static int launch_levels(struct onehop_comm *c, const struct view *v, const struct choice *p,
+			 const struct operation_shape *s)
+{
+	const struct collective_ways *first = &c->routes.pair.first,
+				     *second = &c->routes.pair.second;
+	const bool shared = s->shares > 1;
+	struct collective_levels_args a = {.stage = {stage_of(c, first, shared ? first : second),
+						     stage_of(c, shared ? first : second, second),
+						     stage_of(c, second, second)},
+					   .slot_bytes = c->facts.slot_bytes,
+					   .chunk = p->chunk,
+					   .chunks = p->chunks,
+					   .stages = s->stages,
+					   .shares = s->shares};
+	const struct launch l = {KERNEL_collective_levels, p->blocks, p->threads, &a, sizeof(a)};
+
+	memcpy(a.s, s->level, s->stages * s->shares * sizeof(a.s[0]));
+	a.s[0] = s->s;
+	return launch(c, v, &l);
+}
+
 static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
 			struct operation_shape *s)
 {
 	const bool pairs = goes_to_pairs(v, p->algorithm);
-	const struct collective_piped_args args = {.slot_bytes = c->facts.slot_bytes,
-						   .chunk = p->chunk,
-						   .chunks = p->chunks,
-						   .first_slots = PIPED_FIRST_SLOTS};
-	struct collective_levels_args levels = {.level = {args, args}};
-	struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &levels.level[0],
-			   sizeof(levels.level[0])};
+	struct collective_piped_args args = {.slot_bytes = c->facts.slot_bytes,
+					     .chunk = p->chunk,
+					     .chunks = p->chunks};
+	const struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &args,
+				 sizeof(args)};
 
 	s->s.state = c->piped_state;
 	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
-	levels.level[0].s = s->s;
-	levels.level[0].routes = pairs ? c->routes.pair : c->routes.all;
-	levels.level[1].s = s->across;
-	levels.level[1].routes = c->routes.across;
-	levels.level[1].first_slots = PIPED_SECOND_SLOTS;
-	if (p->algorithm == PIPED_LEVELS) {
-		l.kernel = KERNEL_collective_levels;
-		l.args = &levels;
-		l.args_size = sizeof(levels);
-	}
+	if (p->algorithm == PIPED_LEVELS)
+		return launch_levels(c, v, p, s);
+	args.s = s->s;
+	args.routes = pairs ? c->routes.pair : c->routes.all;
 	return launch(c, v, &l);
 }
 
@@ -435,8 +516,7 @@ static unsigned copies_of(const struct comm_facts *f)
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
 {
 	const struct groups *g = &f->groups;
-	const unsigned shared = f->mixed ? 0 : g->size, peers = f->n - 1;
-	const unsigned outward = shared * (f->n - g->size);
+	const unsigned outward = f->mixed ? 0 : g->size * (f->n - g->size), peers = f->n - 1;
 	const unsigned times = has_root(o) ? 1 : 2;
 	struct choice_request q = {.operation = o};
 
@@ -447,10 +527,10 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 	if (rows[o].two_steps)
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
 	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
-	if (o == OPERATION_ALL_REDUCE && g->n)
-		q.piece[STEPS_LEVELS] = share_bytes(bytes, f->groups.size);
-	q.crossing[STEPS_LEVELS] =
-		g->n ? at_least(2 * (g->size - 1) + g->n - 1, shared * (g->n - 1)) : 0;
+	if (o != OPERATION_ALL_REDUCE || !g->n)
+		return q;
+	q.piece[STEPS_LEVELS] = share_bytes(bytes, g->size);
+	q.crossing[STEPS_LEVELS] = 2 * (g->size - 1) + groups_across(g); /* less on a shared link */
 	return q;
 }
 

@@ -33,7 +33,9 @@ void operation_choose(const struct comm_facts *f, enum operation o, uint64_t cou
 		      enum algorithm forced, struct choice *ret);
 struct operation_shape {
 	struct collective_shape s;
-	struct collective_shape across; /* PIPED_LEVELS: of level[1]; else zeroed */
+	/* PIPED_LEVELS, as in struct collective_levels_args; level[0] is s. */
+	unsigned stages, shares;
+	struct collective_shape level[LEVELS_STAGES * GROUPS_RANKS_MAX / 2];
 };
 
 /*

@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #define HOST_PAGE     4096u
-#define HOST_ARGS_MAX 2048 /* bytes */
-_Static_assert(sizeof(struct collective_pairs_args) <= HOST_ARGS_MAX, "the largest arguments");
+#define HOST_ARGS_MAX 4096 /* bytes, as of CUDA */
+_Static_assert(sizeof(struct collective_levels_args) <= HOST_ARGS_MAX, "the largest arguments");
 
 /* What ids stand for: id is the index plus one, and is never given twice. */
 struct host_table {

@@ -255,7 +255,9 @@ static void spans_collective_piped(const void *args, struct host_passage *p)
 
 static void spans_collective_levels(const void *args, struct host_passage *p)
 {
-	spans_collective_piped(&((const struct collective_levels_args *)args)->level[0], p);
+	const struct collective_levels_args *a = args;
+
+	add_places(p, a->stage[0].routes.flags.to, a->s[0].tokens);
 }
 
 static void spans_collective_pairs(const void *args, struct host_passage *p)

@@ -8,7 +8,7 @@
  * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
  * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
  * goes through the host's memory; with "levels" the ranks are in two groups; with "mixed" only ranks of the same one store into each
- * other's memory (of two ranks only the first one). Each line is one result; exit 1: a wrong one.
+ * other's memory (of two ranks only the first one), with "mixed-pairs" only those of a pair. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -32,7 +32,7 @@
 #define SAME_BLOCKS 16u
 
 struct rig {
-	bool host, same, no_p2p, levels, mixed;
+	bool host, same, no_p2p, levels, mixed, mixed_pairs;
 	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
@@ -69,18 +69,19 @@ static void open_comms(const struct rig *b, uint64_t limit_us, struct onehop_com
 {
 	struct device_request *q = calloc(1, sizeof(*q));
 	struct comm_options o = {.limit_us = limit_us, .no_p2p = b->no_p2p, .forced = ALGORITHM_N};
-	struct groups halves = {2, (unsigned)b->n / 2, {0}};
+	const unsigned size = b->mixed_pairs ? 2 : (unsigned)(b->n + 1) / 2;
+	struct groups groups = {(unsigned)(b->n + size - 1) / size, size, {0}};
 	struct device_set *set;
 	uint32_t reach[RANKS];
 
 	if (!q)
 		exit(2);
-	for (size_t i = b->n / 2; i < b->n; i++)
-		halves.of[i] = 1;
 	for (unsigned i = 0; i < b->n; i++)
-		reach[i] = b->n == 2 ? !i << 1 : groups_mates(&halves, (unsigned)b->n, i);
-	o.groups = b->levels ? &halves : NULL;
-	o.reach = b->mixed ? reach : NULL;
+		groups.of[i] = (uint8_t)(i / size);
+	for (unsigned i = 0; i < b->n; i++)
+		reach[i] = b->n == 2 ? !i << 1 : groups_mates(&groups, (unsigned)b->n, i);
+	o.groups = b->levels ? &groups : NULL;
+	o.reach = b->mixed || b->mixed_pairs ? reach : NULL;
 	q->kind = b->host ? DEVICE_HOST : DEVICE_CUDA;
 	q->collectives = true;
 	q->n = b->n;
@@ -391,14 +392,16 @@ static float sum_from(float *const *values, int k, size_t from, size_t to)
 	return sum;
 }
 
-/* In the order of ranks; in levels, each half by itself first. */
+/* In the order of ranks; in levels, each group of neighbours by itself first. */
 static float sum_of(const struct rig *b, float *const *values, int k, bool levels)
 {
-	const size_t half = b->n / 2;
+	const struct groups *g = &b->comms[0]->facts.groups;
+	const size_t size = levels && g->n ? g->size : b->n;
+	float sum = sum_from(values, k, 0, size);
 
-	return levels && b->comms[0]->facts.groups.n
-		       ? sum_from(values, k, 0, half) + sum_from(values, k, half, b->n)
-		       : sum_from(values, k, 0, b->n);
+	for (size_t i = size; i < b->n; i += size)
+		sum += sum_from(values, k, i, i + size);
+	return sum;
 }
 
 /* Any floats: the same bits on all ranks, and those of a sum in the order of ranks. */
@@ -1044,7 +1047,7 @@ int main(int argc, char **argv)
 	argv += b.host || b.same;
 	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
-		printf("usage: collective [host|same] N check|time|table|tune [no-p2p|levels|mixed] "
+		printf("usage: collective [host|same] N check|time|table|tune [no-p2p|levels|mixed|mixed-pairs] "
 		       "[MiB]\n"
 		       "       collective [host|same] N OPERATION [no-p2p] [MiB]\n"
 		       "       collective [host|same] N soak OPERATIONS SECONDS\n");
@@ -1054,9 +1057,10 @@ int main(int argc, char **argv)
 	b.no_p2p = argc > 3 && !strcmp(argv[3], "no-p2p");
 	b.levels = argc > 3 && !strcmp(argv[3], "levels");
 	b.mixed = argc > 3 && !strcmp(argv[3], "mixed");
+	b.mixed_pairs = argc > 3 && !strcmp(argv[3], "mixed-pairs");
 	if (b.host)
 		b.room = 16 * MIB;
-	at = 3 + (b.no_p2p || b.levels || b.mixed);
+	at = 3 + (b.no_p2p || b.levels || b.mixed || b.mixed_pairs);
 	if (argc > at)
 		b.room = strtoul(argv[at], NULL, 10) * MIB + 8192;
 	if (!strcmp(mode, "soak"))

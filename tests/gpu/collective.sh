@@ -26,6 +26,7 @@ else
 	step 40 "$program" same 2 check no-p2p 16
 	step 60 "$program" same 4 check levels 16
 	step 60 "$program" same 4 check mixed 16
+	step 60 "$program" same 8 check mixed-pairs 16
 	step 60 "$program" same 2 table 64
 	step 40 "$program" same 2 table no-p2p 16
 	step 60 "$program" same 2 tune 64

@@ -30,18 +30,26 @@
 
 /* ---- machines ---- */
 
-static struct machine *read_machine(const char *name, const char *observed)
+static struct machine *read_recording(const char *path)
 {
 	struct machine_request request = {.parts = MACHINE_ALL};
 	struct source *s = NULL;
 	struct machine *m;
-	char path[256];
 
-	snprintf(path, sizeof(path), "tests/machines/%s", name);
 	if (recording_open(path, &s) < 0)
 		fail_msg("%s", err_msg());
 	m = machine_read(s, &request);
 	source_free(s);
+	return m;
+}
+
+static struct machine *read_machine(const char *name, const char *observed)
+{
+	struct machine *m;
+	char path[256];
+
+	snprintf(path, sizeof(path), "tests/machines/%s", name);
+	m = read_recording(path);
 	if (observed && observe_files((const char *const *)&observed, 1, m) < 0)
 		fail_msg("%s", err_msg());
 	return m;
@@ -425,6 +433,27 @@ static void less_is_never_faster(void **state)
 	}
 }
 
+/* ---- more than two groups ---- */
+
+/* Where four groups share their links, a group's sum does not go to all others: large sums take no longer than NCCL's ring. */
+static void sums_between_four_groups(void **state)
+{
+	const struct collective_choice o = {.graph = 1, .max = "256M", .against = 1};
+	struct machine *m = read_recording("tests/simulated/gen5-four-switches");
+	struct simulate_session s;
+
+	(void)state;
+	run(&s, m, &o);
+	for (size_t i = 0; i < s.arms[0].row_n; i++) {
+		const struct simulated_row *row = &s.arms[0].rows[i];
+
+		assert_true(row->own.time_us < 1.02 * row->nccl.time_us);
+		assert_true(row->bytes < MIB || row->choice.algorithm == PIPED_LEVELS);
+	}
+	simulate_session_done(&s);
+	machine_free(m);
+}
+
 /* ---- where only some pairs are direct ---- */
 
 static void check_within(const struct simulated_row *row, const struct simulated_row *host,
@@ -507,10 +536,15 @@ static void bad_input_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trials_between_h200),   cmocka_unit_test(trials_through_the_host),
-		cmocka_unit_test(the_library_on_2_h200), cmocka_unit_test(nccl_on_8_rtx_4090),
-		cmocka_unit_test(every_plan_takes_time), cmocka_unit_test(less_is_never_faster),
-		cmocka_unit_test(within_sockets_alone),  cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(trials_between_h200),
+		cmocka_unit_test(trials_through_the_host),
+		cmocka_unit_test(the_library_on_2_h200),
+		cmocka_unit_test(nccl_on_8_rtx_4090),
+		cmocka_unit_test(every_plan_takes_time),
+		cmocka_unit_test(less_is_never_faster),
+		cmocka_unit_test(sums_between_four_groups),
+		cmocka_unit_test(within_sockets_alone),
+		cmocka_unit_test(bad_input_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

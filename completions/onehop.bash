@@ -137,7 +137,7 @@ _onehop()
 	'bench nccl',--html) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'bench nccl',--color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
 	'bench nccl',--width) return ;;
-	'bench collective',--op) COMPREPLY=($(compgen -W 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all' -- "$cur")); return ;;
+	'bench collective',--op) COMPREPLY=($(compgen -W 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all barrier' -- "$cur")); return ;;
 	'bench collective',--against) COMPREPLY=($(compgen -W 'nccl nccl-symmetric' -- "$cur")); return ;;
 	'bench collective',--min) return ;;
 	'bench collective',--max) return ;;

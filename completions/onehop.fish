@@ -204,7 +204,7 @@ complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcom
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from nccl' -l width -x -d 'wrap at N columns, at least 40 (default: $COLUMNS, the terminal\'s width, or 80)'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from nccl' -l help -s h -f -d 'explain this command'
 complete -c onehop -f -n '__fish_seen_subcommand_from bench' -a collective -d 'time libonehop\'s collectives, check their results, and compare them with NCCL'
-complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from collective' -l op -xa 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all' -d 'the operation (all-reduce)'
+complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from collective' -l op -xa 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all barrier' -d 'the operation (all-reduce)'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from collective' -l against -xa 'nccl nccl-symmetric' -d 'nccl: measure NCCL too, a batch of each in turn, and print the ratio; nccl-symmetric: with the buffers in its symmetric windows (nccl-tests\' -R 2)'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from collective' -l in-place -f -d 'input and output in the same memory'
 complete -c onehop -n '__fish_seen_subcommand_from bench; and __fish_seen_subcommand_from collective' -l min -s b -x -d 'from this size on (8); K, M, G are binary'

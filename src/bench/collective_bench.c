@@ -535,7 +535,7 @@ static bool can_check(const struct bench *b, bool in_place)
 	enum nccl_op op = b->plan->op;
 	enum reduce_op redop = b->plan->redop;
 
-	if (!b->plan->check || (in_place && !nccl_op_checks_in_place(op)))
+	if (!b->plan->check || op == NCCL_BARRIER || (in_place && !nccl_op_checks_in_place(op)))
 		return false;
 	if (!nccl_op_reduces(op) || redop == REDUCE_MAX || redop == REDUCE_MIN)
 		return true;

@@ -16,13 +16,16 @@ enum nccl_op {
 	NCCL_REDUCE,
 	NCCL_ALL_TO_ALL,
 	NCCL_SEND_RECV, /* to the next rank, from the one before */
+	NCCL_BARRIER,   /* without data; NCCL has none */
 	NCCL_OP_N
 };
 
 extern const char
 	*const nccl_op_words[]; /* of metrics: "all-reduce"; NULL-ended, as are the others */
-extern const char *const nccl_own_op_words[]; /* those of them that libonehop has */
-extern const char *const nccl_type_words[];   /* of enum element_type, as nccl-tests writes them */
+extern const char *const nccl_call_words[];   /* those of them that NCCL has, numbered alike */
+extern const char *const nccl_own_op_words[]; /* those of them that libonehop has: nccl_own_op */
+enum nccl_op nccl_own_op(unsigned word);
+extern const char *const nccl_type_words[]; /* of enum element_type, as nccl-tests writes them */
 extern const char *const nccl_reduce_op_words[]; /* "sum" */
 const char *nccl_tests_name(enum nccl_op op);    /* "all_reduce", of all_reduce_perf */
 bool nccl_op_reduces(enum nccl_op op);           /* whether it has a reduction */

@@ -245,6 +245,7 @@ static int onehop_start(struct bench *b, const struct engine_call *e)
 			.op = b->plan->redop,
 			.root = b->plan->root,
 			.stream = l->native,
+			.barrier = b->plan->op == NCCL_BARRIER,
 		};
 
 		r = operation_enqueue(l->own, nccl_op_ours(b->plan->op), &c);

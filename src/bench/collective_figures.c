@@ -85,9 +85,11 @@ static void add_arm(struct figures *f, const struct collective_result *r, bool s
 		const struct collective_cell *c = nccl_faster(row);
 		double scale = c->busbw_gbps * c->time_us; /* a rate is this over a time */
 
-		if (row->bytes == 0)
+		if (row->bytes == 0 && r->plan.op != NCCL_BARRIER)
 			continue;
 		add_figure(f, time, row->bytes, c->time_us, c->low_us, c->high_us, c->batches);
+		if (!bus)
+			continue;
 		add_figure(f, bus, row->bytes, c->busbw_gbps, scale / c->high_us, scale / c->low_us,
 			   c->batches);
 		add_against(f, row, op, c == &row->cell[IN_PLACE] ? IN_PLACE : OUT_OF_PLACE,
@@ -125,7 +127,7 @@ static void add_note(struct figures *f, const struct collective_result *on, cons
 			 collective_plan_windows(p));
 	f->note = arena_printf(f->arena, "%s, %d %s, %s%s %s%s", device, on->start.ranks,
 			       text_plural((size_t)on->start.ranks, "rank", "ranks"), nccl,
-			       nccl_type_words[p->type],
+			       p->op == NCCL_BARRIER ? "no data" : nccl_type_words[p->type],
 			       nccl_op_reduces(p->op) ? nccl_reduce_op_words[p->redop] : "",
 			       p->graph && p->engine == ENGINE_ONEHOP ? ", in a graph" : "");
 }

@@ -143,19 +143,21 @@ static const struct row rows[NCCL_OP_N] = {
 			    .links = 1,
 			    .call = call_send_recv,
 			    .ours = OPERATION_N},
+	[NCCL_BARRIER] = {.ours = OPERATION_ALL_REDUCE},
 };
 
-const char *const nccl_op_words[] = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
-				     "reduce",     "all-to-all", "send-recv",      NULL};
+#define BOTH_HAVE "all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all"
 
-/* Numbered alike: what libonehop lacks comes last. */
-const char *const nccl_own_op_words[] = {"all-reduce", "all-gather", "reduce-scatter",
-					 "broadcast",  "reduce",     "all-to-all",
-					 NULL};
+const char *const nccl_op_words[] = {BOTH_HAVE, "send-recv", "barrier", NULL};
 
-_Static_assert(sizeof(nccl_own_op_words) / sizeof(*nccl_own_op_words) == NCCL_SEND_RECV + 1 &&
-		       NCCL_SEND_RECV == NCCL_OP_N - 1,
-	       "a word for each operation that libonehop has");
+const char *const nccl_call_words[] = {BOTH_HAVE, "send-recv", NULL};
+
+const char *const nccl_own_op_words[] = {BOTH_HAVE, "barrier", NULL};
+
+enum nccl_op nccl_own_op(unsigned word)
+{
+	return word < NCCL_SEND_RECV ? (enum nccl_op)word : NCCL_BARRIER;
+}
 
 const char *const nccl_type_words[] = {"int8",   "uint8",  "int32", "uint32", "int64",
 				       "uint64", "half",   "float", "double", "bfloat16",
@@ -221,6 +223,8 @@ void nccl_shape(enum nccl_op op, unsigned type_size, int ranks, uint64_t bytes,
 	uint64_t n = (uint64_t)ranks, count = bytes / type_size;
 	uint64_t part;
 
+	if (op == NCCL_BARRIER)
+		count = 0;
 	if (row->splits)
 		count = count / n & ~(uint64_t)(16 / type_size - 1);
 	part = count * type_size;
@@ -312,6 +316,9 @@ int collective_plan_check(const struct collective_plan *p)
 {
 	if (collective_plan_uses(p, ENGINE_ONEHOP) && !nccl_op_is_ours(p->op))
 		return err_set(EINVAL, "libonehop has no %s", nccl_op_words[p->op]);
+	if (p->op == NCCL_BARRIER &&
+	    (collective_plan_uses(p, ENGINE_NCCL) || collective_plan_uses(p, ENGINE_SHIM)))
+		return err_set(EINVAL, "NCCL has no barrier");
 	if (p->skip[OUT_OF_PLACE] && p->skip[IN_PLACE])
 		return err_set(EINVAL, "neither out of place nor in place is to be measured");
 	if (p->min_bytes < 1 || p->min_bytes > p->max_bytes)

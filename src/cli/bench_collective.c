@@ -108,6 +108,8 @@ static int run_bench_collective(const void *options, const char *const *args)
 
 	(void)args;
 	choice.engine = ENGINE_ONEHOP;
+	if (choice.op)
+		choice.op = (int)nccl_own_op((unsigned)choice.op - 1) + 1;
 	if (choice.simulate)
 		return run_model(o, &choice);
 	if (only_for_models(o))

@@ -15,7 +15,7 @@ struct bench_nccl_options {
 /* clang-format off */
 #define AT(member) offsetof(struct bench_nccl_options, member)
 static const struct option nccl_table[] = {
-	OPT_CHOICE("op", request.op, "NAME", nccl_op_words, "the operation (all-reduce)"),
+	OPT_CHOICE("op", request.op, "NAME", nccl_call_words, "the operation (all-reduce)"),
 	OPT_FLAG("shim", request.with_shim,
 		"measure NCCL with libonehop's shim and without it, a batch of each in turn, and print the ratio"),
 	OPT_FILE("shim-library", request.shim, "FILE",

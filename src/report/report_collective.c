@@ -68,9 +68,11 @@ static void add_head(struct strbuf *out, const struct collective_arm *arm)
 	if (p->against)
 		snprintf(nccl, sizeof(nccl), ", in turn with NCCL %s%s", version,
 			 collective_plan_windows(p));
-	strbuf_printf(out, "# %s by %s, %s%s%s\n", nccl_op_words[p->op],
+	strbuf_printf(out, "# %s by %s%s%s%s\n", nccl_op_words[p->op],
 		      is_shim(p) ? collective_engine_names[p->engine] : "libonehop",
-		      place_of(p) == IN_PLACE ? "in place" : "out of place",
+		      p->op == NCCL_BARRIER     ? ""
+		      : place_of(p) == IN_PLACE ? ", in place"
+						: ", out of place",
 		      p->graph ? ", in a CUDA graph" : "", nccl);
 	strbuf_printf(out, "# %d %s%s\n", r->start.ranks,
 		      text_plural((size_t)r->start.ranks, "rank", "ranks"), way_text(r));

@@ -104,7 +104,8 @@ void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
 	bool reduces = nccl_op_reduces(p->op) || p->op == NCCL_SEND_RECV;
 
 	strbuf_printf(out, "%12lu  %12lu  %8s  %6s  %6d", row->bytes, row->count,
-		      nccl_type_words[p->type], reduces ? nccl_reduce_op_words[p->redop] : "none",
+		      p->op == NCCL_BARRIER ? "none" : nccl_type_words[p->type],
+		      reduces ? nccl_reduce_op_words[p->redop] : "none",
 		      nccl_op_has_root(p->op) ? p->root : -1);
 }
 

@@ -139,6 +139,10 @@ const struct metric metrics[] = {
 	COLLECTIVE("scatter", "scatter", "scatter"),
 	COLLECTIVE("send-recv", "send and receive", "sendrecv"),
 	COLLECTIVE("hypercube", "hypercube", "hypercube"),
+	{METRIC("barrier-time", "barrier, time"), .unit = "us", .shape = SHAPE_COLLECTIVE, .noise = 0.03, .noise_hosted = 0.03,
+	 .collective = "barrier"},
+	{OFF("barrier-time", "barrier, time"), .unit = "us", .shape = SHAPE_COLLECTIVE, .noise = 0.03, .noise_hosted = 0.03,
+	 .collective = "barrier"},
 
 	AGAINST_NCCL("all-reduce", "all-reduce"),
 	AGAINST_NCCL("all-gather", "all-gather"),

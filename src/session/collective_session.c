@@ -51,6 +51,16 @@ static int choice(int value, int otherwise)
 	return value ? value - 1 : otherwise;
 }
 
+static int check_barrier(const struct collective_choice *o)
+{
+	if (o->min || o->max || o->step || o->factor || o->type || o->redop || o->root ||
+	    o->in_place)
+		return err_set(
+			EINVAL,
+			"a barrier has no data: no size, type, reduction, root or place can be given");
+	return 0;
+}
+
 int collective_choice_plan(const struct collective_choice *o, bool small, uint64_t memory_bytes,
 			   struct collective_plan *p)
 {
@@ -75,7 +85,9 @@ int collective_choice_plan(const struct collective_choice *o, bool small, uint64
 				       o->against ? DEFAULT_BUDGET_AGAINST_S : DEFAULT_BUDGET_S),
 		.memory_bytes = memory_bytes,
 	};
-	r = parse_size("--min", o->min, 8, &p->min_bytes);
+	r = p->op == NCCL_BARRIER ? check_barrier(o) : 0;
+	if (r == 0)
+		r = parse_size("--min", o->min, 8, &p->min_bytes);
 	if (r == 0)
 		r = parse_size("--max", o->max, small ? 1u << 20 : 128u << 20, &p->max_bytes);
 	if (r == 0)
@@ -87,6 +99,8 @@ int collective_choice_plan(const struct collective_choice *o, bool small, uint64
 		p->max_bytes = p->min_bytes;
 	if (r == 0 && !o->min && p->min_bytes > p->max_bytes)
 		p->min_bytes = p->max_bytes;
+	if (p->op == NCCL_BARRIER)
+		p->min_bytes = p->max_bytes = 8; /* once: it has no size */
 	return r < 0 ? r : collective_plan_check(p);
 }
 

@@ -34,6 +34,7 @@ static int check_choice(const struct collective_choice *o)
 		{"--warmup", o->warmup != 0},
 		{"--iterations", o->iterations != 0},
 		{"--in-place", o->in_place},
+		{"--op barrier", o->op == NCCL_BARRIER + 1},
 		{"--against nccl-symmetric", o->against == AGAINST_SYMMETRIC},
 	};
 

@@ -19,10 +19,10 @@ run "the next boot is somebody's: refused" 2 onehop fix iommu-translating --tria
 said "with the reason" "GRUB is already set to start \"mine\" at the next boot"
 grub-editenv - unset next_entry
 
-onehop fix acs-redirect iommu-translating | grep '^[0-9]*\. ' >/tmp/shown
+onehop fix acs-redirect iommu-translating | grep '^[0-9]*\.  ' >/tmp/shown
 check "the plan that is shown has steps" test -s /tmp/shown
 run "fix" 0 onehop fix acs-redirect iommu-translating --apply
-grep '^[0-9]*\. ' /tmp/said >/tmp/carried-out
+grep '^[0-9]*\.  ' /tmp/said >/tmp/carried-out
 same "fix: the plan was shown before" /tmp/shown /tmp/carried-out
 sed 's/^/#   /' /tmp/said
 said "fix: what was left is taken back first" "*of fix $(cat /root/trial)*was not confirmed*"

@@ -24,10 +24,10 @@ run "the variables cannot be written: refused" 2 onehop fix iommu-translating --
 said "with the reason" "mounted read-only"
 mount -o remount,rw /sys/firmware/efi/efivars
 
-onehop fix iommu-translating | grep '^[0-9]*\. ' >/tmp/shown
+onehop fix iommu-translating | grep '^[0-9]*\.  ' >/tmp/shown
 check "the plan that is shown has steps" test -s /tmp/shown
 run "fix" 0 onehop fix iommu-translating --apply
-grep '^[0-9]*\. ' /tmp/said >/tmp/carried-out
+grep '^[0-9]*\.  ' /tmp/said >/tmp/carried-out
 same "fix: the plan was shown before" /tmp/shown /tmp/carried-out
 sed 's/^/#   /' /tmp/said
 said "fix: what was left is taken back first" "*of fix $(cat /root/trial)*was not confirmed*"

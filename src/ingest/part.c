@@ -41,7 +41,7 @@ static const struct part_kind part_kinds[] = {
 	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep,
 	 .unit = kernel_lines_unit, .keeps_some = true, .missing = {"stated/whole-kernel-log"},
 	 .gives =
-		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms"},
+		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms but JSON"},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .missing = {"proc/cmdline"},
 	 .gives = "kernel parameters"},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,
@@ -74,6 +74,11 @@ static const struct part_kind part_kinds[] = {
 		 "variables that docker run -e, podman, apptainer --env, kubectl, mpirun -x and srun --export set; nothing else of these lines is kept"},
 	{"variables of a container", manifest_match, manifest_decode, PART_STATES,
 	 .first = "NCUOGT-", .gives = "NAME: VALUE of compose, kubectl describe and env: of a pod"},
+	{"labels of a node", node_labels_match, node_labels_decode, PART_STATES,
+	 .keep = node_labels_keep,
+	 .gives = "of kubectl describe node, or get node -o yaml: GPUs with model, and the driver"},
+	{"kernel of a node", node_kernel_match, node_kernel_decode, PART_STATES, .first = "Kk",
+	 .gives = "of kubectl describe node, or docker info"},
 	{"topology of NCCL", nccl_topology_match, nccl_topology_decode, PART_STATES, .first = "<",
 	 .keep = nccl_topology_keep,
 	 .gives =

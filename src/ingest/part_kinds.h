@@ -83,6 +83,11 @@ PART_KIND(ofed_info);
 PART_KIND(perftest); /* perftest_text.c: */
 void perftest_observe(const struct part *p, struct machine *m);
 
+/* node_labels.c: */
+PART_KIND(node_labels);
+const char *node_labels_keep(const struct part *p, const struct text_line *l, struct arena *a);
+PART_KIND(node_kernel);
+
 /* limits_text.c: */
 PART_KIND(df);
 PART_KIND(memlock);

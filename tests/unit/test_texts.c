@@ -2792,6 +2792,45 @@ static void asks_what_decides(void **state)
 	}
 }
 
+/* kubectl describe node: labels lack blanks, and names of modules have hyphens. */
+static void labels_of_a_node(void **state)
+{
+	static const struct {
+		const char *product, *model;
+	} products[] = {
+		{"NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3"},
+		{"NVIDIA-A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB"},
+		{"Tesla-V100-PCIE-32GB", "Tesla V100-PCIE-32GB"},
+		{"NVIDIA-A100-80GB-PCIe", "NVIDIA A100 80GB PCIe"},
+		{"NVIDIA-GeForce-RTX-4090-SHARED", "NVIDIA GeForce RTX 4090"},
+		{"NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "NVIDIA A100-SXM4-40GB"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(products); i++) {
+		AUTO_FREE char *text =
+			xprintf("Name:               gpu-node-7\n"
+				"Labels:             beta.kubernetes.io/arch=amd64\n"
+				"                    nvidia.com/cuda.driver.major=550\n"
+				"                    nvidia.com/cuda.driver.minor=54\n"
+				"                    nvidia.com/cuda.driver.rev=15\n"
+				"                    nvidia.com/gpu.count=8\n"
+				"                    nvidia.com/gpu.product=%s\n"
+				"System Info:\n"
+				"  Kernel Version:             5.15.0-1063-azure\n",
+				products[i].product);
+		struct machine *m = machine_of_one(text);
+
+		assert_int_equal(m->gpu_n, 8);
+		assert_string_equal(m->gpus[7].model.value, products[i].model);
+		assert_string_equal(m->gpus[7].model.from, "a:7");
+		assert_string_equal(m->kernel.release.value, "5.15.0-1063-azure");
+		assert_string_equal(m->driver.module_version.value, "550.54.15");
+		assert_int_equal(m->trouble_n, 0);
+		machine_free(m);
+	}
+}
+
 /* iproute2 before 5.0 begins with the numbers of device and port. */
 static void old_rdma_link(void **state)
 {
@@ -3017,6 +3056,7 @@ int main(void)
 		cmocka_unit_test(links_of_dcgm),
 		cmocka_unit_test(gpus_of_a_tree),
 		cmocka_unit_test(old_rdma_link),
+		cmocka_unit_test(labels_of_a_node),
 		cmocka_unit_test(shared_and_locked_memory),
 		cmocka_unit_test(asks_what_decides),
 		cmocka_unit_test(gpus_in_one_line),

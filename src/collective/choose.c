@@ -21,7 +21,7 @@
  */
 static const struct path_costs direct_paths = {{
 	[FLAGGED_ONE] = {2.5, 0, 240},
-	[FLAGGED_TWO] = {5, 0, 320, 4.5},
+	[FLAGGED_TWO] = {5, 0, 320, 3},
 	[PIPED_ONE] = {3.2, 3, 340},
 	[PIPED_TWO] = {3.2, 3, 358},
 	[PIPED_LEVELS] = {3.2, 3, 358},
@@ -33,7 +33,7 @@ static const struct path_costs direct_paths = {{
  */
 static const struct path_costs pcie_paths = {{
 	[FLAGGED_ONE] = {2.5, 0, 16},
-	[FLAGGED_TWO] = {5, 0, 21, 4.5},
+	[FLAGGED_TWO] = {5, 0, 21, 3},
 	[PIPED_ONE] = {3.2, 3.9, 23},
 	[PIPED_TWO] = {3.2, 3.9, 24},
 	[PIPED_LEVELS] = {3.2, 3.9, 24},
@@ -45,12 +45,12 @@ static const struct path_costs pcie_paths = {{
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{
-	[FLAGGED_ONE] = {3.0, 0, 40},
-	[FLAGGED_TWO] = {4.5, 0, 36, 9},
-	[PIPED_ONE] = {27, 0, 36},
-	[PIPED_TWO] = {29, 0, 40},
+	[FLAGGED_ONE] = {3, 0, 25},
+	[FLAGGED_TWO] = {8, 0, 40, 9},
+	[PIPED_ONE] = {20, 0, 35},
+	[PIPED_TWO] = {22, 0, 40},
 	/* Only what goes between groups; not measured: as much more as two steps take than one. */
-	[PIPED_LEVELS] = {34, 0, 40},
+	[PIPED_LEVELS] = {27, 0, 40},
 }};
 
 /* Of PCIe as pcie_paths has it, to that of the H200 whose memory of the host was measured (one way, GB/s). */

@@ -524,7 +524,7 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST ? copies_of(f)
 				: has_root(o)            ? peers
 							 : at_least(peers, outward);
-	if (rows[o].two_steps)
+	if (rows[o].two_steps && owners(f, o) > 1) /* one would only pass on all of it */
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
 	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
 	if (o != OPERATION_ALL_REDUCE || !g->n)

@@ -64,7 +64,6 @@ static void the_fastest_measured_is_chosen(void **state)
 		{2, false, 8 * KIB, FLAGGED_ONE},
 		{2, false, 1 * MIB, PIPED_TWO},
 		{2, false, 128 * MIB, PIPED_TWO},
-		{4, false, 512 * KIB, FLAGGED_TWO},
 		{4, false, 1 * MIB, PIPED_TWO},
 		{4, false, 128 * MIB, PIPED_TWO},
 	};

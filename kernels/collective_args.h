@@ -113,8 +113,8 @@ struct collective_routes {
  * is done. A chunk is sent while step i - 1 may still be read, and chunk i - 1 waits to be: it needs three slots for each sender and
  * block (four, because numbers of steps wrap). What is reduced is written after the wait and read in the next step: two.
  */
-#define PIPED_FIRST_SLOTS  4u
-#define PIPED_SECOND_SLOTS 2u
+#define PIPED_FIRST_SLOTS  4ul
+#define PIPED_SECOND_SLOTS 2ul
 
 struct collective_piped_args {
 	struct collective_shape s;

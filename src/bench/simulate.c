@@ -209,7 +209,7 @@ static double levels_step_us(struct run *x, uint64_t i, const struct part *sent)
 			add_stage(x, me, k, &chunk);
 		}
 		add_rank(x, me, &s->level[0], sent, &nothing, &nothing, &nothing);
-		add_rank(x, me, &s->level[(s->stages - 1) * s->shares], &nothing, &nothing,
+		add_rank(x, me, &s->level[(size_t)(s->stages - 1) * s->shares], &nothing, &nothing,
 			 &nothing, &last);
 	}
 	return traffic_end(&x->traffic);

@@ -189,10 +189,10 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret)
 {
-	uint32_t reach[GROUPS_RANKS_MAX];
+	uint32_t reach[GROUPS_RANKS_MAX] = {0};
 
-	for (unsigned i = 0; i < n; i++)
-		reach[i] = direct ? ~0u : 0;
+	for (unsigned i = 0; direct && i < n; i++)
+		reach[i] = ~0u;
 	comm_facts_mix(n, reach, blocks, threads, ret);
 }
 
@@ -228,7 +228,7 @@ static bool can_be(const struct comm_facts *f, const struct groups *g)
 /* As large as they can be: traffic through the host's memory is slower than on any direct path. */
 static void group_direct(struct comm_facts *f, const enum nearness *near)
 {
-	enum nearness seen[GROUPS_RANKS_MAX * GROUPS_RANKS_MAX];
+	enum nearness seen[GROUPS_RANKS_MAX * GROUPS_RANKS_MAX] = {0};
 
 	for (unsigned i = 0; i < f->n * f->n; i++)
 		seen[i] = both_direct(f, i / f->n, i % f->n) ? NEAR_SOCKET : NEAR_FAR;

@@ -467,7 +467,7 @@ static int launch_levels(struct onehop_comm *c, const struct view *v, const stru
 					   .shares = s->shares};
 	const struct launch l = {KERNEL_collective_levels, p->blocks, p->threads, &a, sizeof(a)};
 
-	memcpy(a.s, s->level, s->stages * s->shares * sizeof(a.s[0]));
+	memcpy(a.s, s->level, (size_t)s->stages * s->shares * sizeof(a.s[0]));
 	a.s[0] = s->s;
 	return launch(c, v, &l);
 }

@@ -363,16 +363,17 @@ static struct reason *collect_reasons(const struct topology *t, size_t *ret_n)
 	size_t max = t->endpoint_n * t->endpoint_n * CHAIN_STEP_N, n = 0;
 	struct reason *all = xcalloc(max + 1, sizeof(*all));
 
-	for (size_t k = 0; k < t->endpoint_n * t->endpoint_n; k++) {
-		const struct path *p = &t->paths[k];
-		size_t i = k / t->endpoint_n, j = k % t->endpoint_n;
+	for (size_t i = 0; i < t->endpoint_n; i++) {
+		for (size_t j = 0; j < t->endpoint_n; j++) {
+			const struct path *p = &t->paths[i * t->endpoint_n + j];
 
-		if (i == j || (i >= t->gpu_n && j >= t->gpu_n) || p->verdict == PAIR_DIRECT)
-			continue;
-		for (int s = 0; s < CHAIN_STEP_N; s++) {
-			if (p->chain[s].state >= CHAIN_POSSIBLE)
-				all[n++] = (struct reason){p, &p->chain[s], (enum chain_step)s,
-							   i >= t->gpu_n || j >= t->gpu_n};
+			if (i == j || (i >= t->gpu_n && j >= t->gpu_n) || p->verdict == PAIR_DIRECT)
+				continue;
+			for (int s = 0; s < CHAIN_STEP_N; s++)
+				if (p->chain[s].state >= CHAIN_POSSIBLE)
+					all[n++] =
+						(struct reason){p, &p->chain[s], (enum chain_step)s,
+								i >= t->gpu_n || j >= t->gpu_n};
 		}
 	}
 	qsort(all, n, sizeof(*all), compare_reason);

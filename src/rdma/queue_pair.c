@@ -95,6 +95,13 @@ int nic_open_queue(const struct nic *n, unsigned entries, struct verbs_cq **ret,
 	return 0;
 }
 
+void nic_await_event(const struct nic *n, int limit_ms)
+{
+	struct pollfd fd = {.fd = n->context ? n->context->async_fd : -1, .events = POLLIN};
+
+	poll(&fd, 1, limit_ms);
+}
+
 void nic_add_events(const struct nic *n, struct rdma_failure *f)
 {
 	struct verbs_async_event e;

@@ -12,6 +12,7 @@
 #define LARGE 8192
 #define CLOCK_EACH                                                                                 \
 	65536 /* empty polls between two readings of the clock, in which a completion would be noticed late */
+#define EVENT_MS  100
 #define BEAT_EACH 64 /* answers of the completion queue between two signs of life */
 
 /* The progress of a stream. */
@@ -116,6 +117,7 @@ static int failed(const struct nic *n, const struct verbs_wc *c, struct rdma_fai
 			  c->status, n->v->wc_status_str(c->status), c->vendor_err);
 
 	f->vendor = c->vendor_err;
+	nic_await_event(n, EVENT_MS);
 	nic_add_events(n, f);
 	return r;
 }

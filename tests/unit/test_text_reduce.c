@@ -377,23 +377,6 @@ static void add_host(struct strbuf *out, const char *host, const char *lines, si
 
 #define LIST_OF(model) "GPU 0: " model " (UUID: GPU-1)\nGPU 1: " model " (UUID: GPU-2)\n"
 
-static struct machine *machine_of_host(const struct strbuf *text, const char *host)
-{
-	static const struct machine_request request = {.parts = MACHINE_ALL};
-	struct pasted *t = pasted_new("paste");
-	struct machine *m;
-	struct source *s;
-
-	pasted_add(t, "a", text->text, text->len);
-	assert_int_equal(pasted_choose(t, host), 0);
-	s = pasted_source(t);
-	m = machine_read(s, &request);
-	pasted_complete(t, m);
-	source_free(s);
-	pasted_free(t);
-	return m;
-}
-
 /* As pdsh prints them: hosts that come later than the first piece are found too, and lines keep their numbers. */
 static void hosts_in_front_of_lines(void **state)
 {
@@ -407,7 +390,7 @@ static void hosts_in_front_of_lines(void **state)
 	add_host(&text, "gpu12", LIST_OF("NVIDIA A40"), 1);
 	strbuf_puts(&text, "gpu12: [    9.000000] NVRM: Xid (PCI:0000:01:00): 79, pid=1\n");
 	for (size_t i = 0; i < 3; i++) {
-		struct machine *m = machine_of_host(&text, names[i]);
+		struct machine *m = machine_of_host(text.text, text.len, names[i]);
 
 		assert_int_equal(m->gpu_n, i == 2 ? 3 : 2);
 		assert_int_equal(m->log_n, i == 2);
@@ -437,7 +420,7 @@ static void hosts_above_their_lines(void **state)
 			   "nvidia_peermem         16384  0\n");
 	for (int i = 7; i < 10; i++) {
 		const char name[] = {'g', 'p', 'u', (char)('0' + i), '\0'};
-		struct machine *m = machine_of_host(&text, name);
+		struct machine *m = machine_of_host(text.text, text.len, name);
 
 		assert_string_equal(m->gpus[0].model.value, i == 8 ? "NVIDIA A100" : "NVIDIA H200");
 		assert_true(fact_is(m->peermem.loaded, 1));

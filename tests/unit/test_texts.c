@@ -1899,22 +1899,6 @@ static void several_machines(void **state)
 	}
 }
 
-static struct machine *machine_of_host(const char *text, const char *host)
-{
-	static const struct machine_request request = {.parts = MACHINE_ALL};
-	struct pasted *t = paste(&text, 1);
-	struct machine *m;
-	struct source *s;
-
-	assert_int_equal(pasted_choose(t, host), 0);
-	s = pasted_source(t);
-	m = machine_read(s, &request);
-	pasted_complete(t, m);
-	source_free(s);
-	pasted_free(t);
-	return m;
-}
-
 /* By the prompt above, by Ansible's heading, and by the lines of the journal. */
 /* pdsh and clush print the name of the host in front of each line, and mix the hosts. */
 static void hosts_in_front_of_lines(void **state)
@@ -1929,8 +1913,9 @@ static void hosts_in_front_of_lines(void **state)
 	/* Not hosts: a log without times. */
 	static const char kernel[] = "ata1: SATA link down\nata2: SATA link down\nata1: x\n"
 				     "ata2: x\nNVRM: Xid (PCI:0000:02:00): 79, pid=1\n";
-	struct machine *seven = machine_of_host(text, "gpu7"),
-		       *eight = machine_of_host(text, "gpu8"), *one = machine_of_one(kernel);
+	struct machine *seven = machine_of_host(text, strlen(text), "gpu7"),
+		       *eight = machine_of_host(text, strlen(text), "gpu8"),
+		       *one = machine_of_one(kernel);
 
 	(void)state;
 	assert_string_equal(seven->gpus[0].model.value, "NVIDIA H200");
@@ -1968,7 +1953,7 @@ static void hosts_above_their_lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		struct machine *m = machine_of_host(text, names[i]);
+		struct machine *m = machine_of_host(text, strlen(text), names[i]);
 
 		assert_string_equal(m->gpus[0].model.value, i == 1 ? "NVIDIA A100" : "NVIDIA H200");
 		assert_true(fact_is(m->peermem.loaded, 1));
@@ -2000,7 +1985,7 @@ static void one_of_several(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct machine *m = machine_of_host(text, cases[i].host);
+		struct machine *m = machine_of_host(text, strlen(text), cases[i].host);
 		size_t others = 0;
 
 		assert_string_equal(m->kernel.cmdline.value, cases[i].cmdline);
@@ -2033,7 +2018,7 @@ static void log_of_several(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
-		struct machine *m = machine_of_host(log, hosts[i]);
+		struct machine *m = machine_of_host(log, strlen(log), hosts[i]);
 
 		assert_int_equal(m->gpu_n, hosts[i] ? 2 : 0);
 		assert_int_equal(m->observed_n, hosts[i] ? 1 : 0);

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "diagnose/run_failure.h"
 #include "support/card.h"
 
 #include <string.h>
@@ -98,11 +99,17 @@ static bool is_of_shared_memory(const struct observed *o)
 		strstr(o->failure.what, "shared memory segment"));
 }
 
+/* NCCL was called wrongly, as with two ranks on one GPU. */
+static bool is_of_usage(const struct observed *o)
+{
+	return is_failure_of(o, RUN_NCCL_ERROR) && o->failure.code == 5;
+}
+
 /* A failure that neither a path between GPUs nor a GPU that broke explains. */
 static bool is_elsewhere(const struct observed *o)
 {
 	return is_of_start(o) || is_of_fabric(o) || is_of_connection(o) || is_of_gpu_and_nic(o) ||
-	       is_of_shared_memory(o) || is_failure_of(o, RUN_UNREACHED) ||
+	       is_of_shared_memory(o) || is_of_usage(o) || is_failure_of(o, RUN_UNREACHED) ||
 	       o->failure.waits == RUN_WAITS_MIXED;
 }
 
@@ -193,6 +200,26 @@ static bool wants_nccl_log(const struct diagnosis *d)
 	return wanted;
 }
 
+/* NCCL's result alone: the warning that led to it is not in the text. */
+static bool lacks_reason(const struct observed *o)
+{
+	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == RUN_NCCL_ERROR &&
+	       o->failure.code > 0 && run_failure_is_vague(&o->failure);
+}
+
+static bool has_reason(const struct observed *o)
+{
+	return o->kind == OBSERVED_NCCL_TRANSPORT || o->kind == OBSERVED_NCCL_WARNING ||
+	       (o->kind == OBSERVED_RUN_FAILURE && !run_failure_is_vague(&o->failure));
+}
+
+static bool wants_reason(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return any_seen(m, lacks_reason) && !any_seen(m, has_reason);
+}
+
 /* P2P of GeForce cards over PCIe depends on the registry keys of the driver; a model may be unknown. */
 static bool wants_keys(const struct diagnosis *d)
 {
@@ -247,9 +274,29 @@ static bool wants_registers(const struct diagnosis *d)
 	       any_path(d, CHAIN_PATH, lacks_bridges);
 }
 
+/* The driver's answer of this kind, about a pair for which its answers do not suffice. */
+static bool lacks_answer(const struct diagnosis *d, enum p2p_cap cap)
+{
+	const struct topology *t = d->topology;
+	const struct machine *m = t->machine;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++)
+			if (i != j && lacks(topology_path(t, i, j), CHAIN_DRIVER) &&
+			    (!m->pairs || !fact_known(m->pairs[i * t->gpu_n + j].p2p[cap])))
+				return true;
+	return false;
+}
+
 static bool wants_status(const struct diagnosis *d)
 {
-	return no_pairs(d) || paths_lack(d, CHAIN_DRIVER);
+	return no_pairs(d) || lacks_answer(d, P2P_READ);
+}
+
+/* Reads are allowed, and nothing says that about writes. */
+static bool wants_write_status(const struct diagnosis *d)
+{
+	return !wants_status(d) && lacks_answer(d, P2P_WRITE);
 }
 
 static bool wants_log(const struct diagnosis *d)
@@ -308,7 +355,7 @@ static bool wants_shared_memory(const struct diagnosis *d)
 static bool wants_answer(const struct diagnosis *d)
 {
 	return any_seen(d->topology->machine, is_refusal) &&
-	       (d->topology->gpu_n < 2 || paths_lack(d, CHAIN_DRIVER));
+	       (d->topology->gpu_n < 2 || lacks_answer(d, P2P_READ));
 }
 
 /* Whether memory of a GPU can be shared at all depends on the card, the driver's kind and the kernel. */
@@ -320,6 +367,8 @@ static bool wants_driver(const struct diagnosis *d)
 	       (!m->gpu_n || !fact_known(m->gpus[0].model) || !fact_known(m->driver.flavor));
 }
 
+#define READ_STATUS "nvidia-smi topo -p2p r"
+#define NCCL_LINES  "NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL"
 #define IOMMU_LINES "sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"
 
 /* What explains most real faults first (the causes of tests/incidents); each asks for its own facts. */
@@ -330,6 +379,7 @@ static const struct {
 	{wants_log,
 	 {"sudo dmesg -T | grep -e NVRM -e AER -e fault",
 	  "whether a GPU, its link or the IOMMU reported a fault at that time (Xid)"}},
+	{wants_reason, {NCCL_LINES, "why NCCL gave up: its warning before the error"}},
 	{wants_fabric,
 	 {"lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager",
 	  "whether there are NVSwitches, and why the fabric manager does not run"}},
@@ -337,7 +387,7 @@ static const struct {
 	 {"ibv_devinfo -v", "of both hosts: which ports are up, and with which addresses (GIDs)"}},
 	{wants_shared_memory,
 	 {"df -h /dev/shm", "in the container of the job: whether its shared memory is full"}},
-	{wants_answer, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},
+	{wants_answer, {READ_STATUS, "which pairs the driver allows"}},
 	{wants_port_rates, {"ibstat", "the rate of the NIC's ports, which perftest should reach"}},
 	{wants_nic_paths,
 	 {"nvidia-smi topo -m", "how far the NIC is from the GPU whose memory it moved"}},
@@ -350,16 +400,16 @@ static const struct {
 	{wants_driver,
 	 {"cat /proc/driver/nvidia/version; nvidia-smi -L; uname -a",
 	  "whether card, driver and kernel can share GPU memory with a NIC (dma-buf)"}},
-	{wants_nccl_log,
-	 {"NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL",
-	  "how NCCL connects each pair of GPUs, and why not by P2P"}},
+	{wants_nccl_log, {NCCL_LINES, "how NCCL connects each pair of GPUs, and why not by P2P"}},
 	{wants_nvlink, {"nvidia-smi nvlink -s", "which NVLinks are up"}},
 	{wants_iommu_all,
 	 {"cat /proc/cmdline; " IOMMU_LINES, "whether an IOMMU translates peer traffic"}},
 	{wants_iommu_log, {IOMMU_LINES, "whether an IOMMU translates peer traffic"}},
 	{wants_registers,
 	 {"sudo lspci -vvv", "ACS, the size of BAR1, and the bridges between the GPUs"}},
-	{wants_status, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},
+	{wants_status, {READ_STATUS, "which pairs the driver allows"}},
+	{wants_write_status,
+	 {"nvidia-smi topo -p2p w", "which pairs the driver allows to write to each other"}},
 };
 
 static bool is_asked(const struct question *asked, size_t n, const char *command)

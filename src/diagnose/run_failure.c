@@ -400,6 +400,8 @@ static const struct run_failure_meaning meanings[] = {
 	WARNED("nvmlInit", NVML_MEANS, NVML_TODO),
 	{RUN_NCCL_ERROR, -1, "the ranks use different NCCL versions",
 	 "use one NCCL version for all ranks; the line names both", "Mismatched NCCL version"},
+	{RUN_NCCL_ERROR, 3, "NCCL gave up, and the text does not say why",
+	 "find the NCCL WARN line before it; without one run it again with NCCL_DEBUG=INFO"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up for the reason in the line",
 	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among others)"},
 	{RUN_UNREACHED, -1,

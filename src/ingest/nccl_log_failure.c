@@ -205,10 +205,11 @@ static void read_sentence(struct arena *a, const char *text, struct run_failure 
 	read_gids(a, text, ret);
 }
 
-/* Warnings that NCCL prints before it returns ncclInvalidUsage. */
+/* Warnings that NCCL prints before it returns ncclInvalidUsage: the ranks in the sentence did not write it. */
 static void read_usage(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->code = 5;
+	ret->rank = small_behind(text, "[rank");
 	read_sentence(a, text, ret);
 }
 
@@ -400,17 +401,42 @@ static const struct mark {
 	{"incompatible with the local", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 };
 
-/* NCCL warns that it copies a buffer that it could not register, or uses another NIC, and returns no error. */
+/*
+ * NCCL warns that it copies a buffer that it could not register, or uses another NIC, or that a NIC reported an event
+ * ("Got async event : port error"), and returns no error.
+ */
 static bool goes_on(const char *text, enum nccl_line line)
 {
 	return line == NCCL_LINE_WARN &&
-	       (strstr(text, "register userbuff") || strstr(text, "marked as failed"));
+	       (strstr(text, "register userbuff") || strstr(text, "marked as failed") ||
+		strstr(text, "Got async event"));
+}
+
+/*
+ * `raise RuntimeError(f"NCCL error: {error_str}")`: a traceback repeats the program's source above the error, which it does
+ * not say yet.
+ */
+bool nccl_line_is_source(const char *text)
+{
+	static const char raise[] = "raise ";
+
+	for (const char *s = text; (s = strstr(s, raise));) {
+		const char *name = s + strlen(raise);
+		size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.");
+
+		if ((s == text || s[-1] == ' ') && n && name[n] == '(')
+			return !strstr(name, "\\n"); /* a whole traceback in one line */
+		s = name;
+	}
+	return false;
 }
 
 bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		       struct run_failure *ret)
 {
-	for (size_t i = 0; i < COUNT(marks) && !goes_on(text, line); i++) {
+	if (goes_on(text, line) || (line == NCCL_LINE_OTHER && nccl_line_is_source(text)))
+		return false;
+	for (size_t i = 0; i < COUNT(marks); i++) {
 		if (!(marks[i].places & line) || !strstr(text, marks[i].text))
 			continue;
 		*ret = (struct run_failure){.kind = marks[i].kind,
@@ -422,6 +448,32 @@ bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		return true;
 	}
 	return false;
+}
+
+bool nccl_line_is_reason(const char *text)
+{
+	/* What PyTorch and Python print where NCCL gave no sentence. */
+	static const char *const others[] = {"Unknown NCCL Error",
+					     "Exception raised from",
+					     "Traceback (",
+					     "File \"",
+					     "frame #",
+					     "ERROR"};
+
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (strstr(text, others[i]))
+			return false;
+	return strchr(text, ' ');
+}
+
+void nccl_failure_say(struct arena *a, const char *text, struct run_failure *ret)
+{
+	*ret = (struct run_failure){.kind = RUN_NCCL_ERROR,
+				    .rank = small_behind(text, "[rank"),
+				    .code = -1,
+				    .sequence = -1,
+				    .what = ""};
+	read_sentence(a, text, ret);
 }
 
 /* What same_failure of nccl_log_read.c compares, and what else is shown. */

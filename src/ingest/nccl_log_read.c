@@ -644,21 +644,34 @@ static void read_other(struct parser *p, const struct text_line *l)
 		add_failure(p, f, member_of_rank(p, f.rank), l->number, 1 + l->alike);
 }
 
+/* The failure read last, if it is a result of NCCL without a reason, in lines of the same error; NULL: none. */
+static const struct nccl_log_failure *unexplained(const struct nccl_log *l,
+						  const struct text_line *said)
+{
+	enum { NEAR = 8 }; /* lines of one error */
+	const struct nccl_log_failure *last = l->failure_n ? &l->failures[l->failure_n - 1] : NULL;
+
+	return last && last->failure.kind == RUN_NCCL_ERROR && last->failure.code > 0 &&
+			       last->line + NEAR >= said->number && last->line <= said->number
+		       ? last
+		       : NULL;
+}
+
 /* PyTorch's errors end with "Last error:" and the warning of NCCL's that led to them, which replaces them. */
 static bool read_last_error(struct parser *p, const struct text_line *said)
 {
-	enum { NEAR = 8 }; /* lines of one error */
 	struct nccl_log *l = p->l;
+	const struct nccl_log_failure *last;
 	struct run_failure f;
 
-	if (!nccl_failure_read(l->arena, said->text, NCCL_LINE_WARN, &f))
+	if (!nccl_line_is_reason(said->text))
 		return false;
-	while (l->failure_n) {
-		const struct nccl_log_failure *last = &l->failures[l->failure_n - 1];
-
-		if (last->failure.kind != RUN_NCCL_ERROR || last->failure.code <= 0 ||
-		    last->line + NEAR < said->number || last->line > said->number)
-			break;
+	if (!nccl_failure_read(l->arena, said->text, NCCL_LINE_WARN, &f)) {
+		if (!unexplained(l, said))
+			return false;
+		nccl_failure_say(l->arena, said->text, &f);
+	}
+	while ((last = unexplained(l, said))) {
 		f.rank = last->failure.rank >= 0 ? last->failure.rank : f.rank;
 		l->failure_n--;
 	}

@@ -202,7 +202,10 @@ size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
 	(void)p;
 	if (n > 1 && nccl_line_announces(lines[0].text) && !line_is_blank(&lines[1]))
 		return 2;
-	return nccl_log_recognise(lines[0].text, strlen(lines[0].text)) ? 1 : 0;
+	return !nccl_line_is_source(lines[0].text) &&
+			       nccl_log_recognise(lines[0].text, strlen(lines[0].text))
+		       ? 1
+		       : 0;
 }
 
 struct text_unit run_error_unit(const struct text_line *lines, size_t n)

@@ -529,6 +529,73 @@ static void failures_of_engines_and_launchers(void **state)
 	assert_false(nccl_log_recognise("traceback : Signal 15 (SIGTERM) received by PID 1", 49));
 }
 
+/* A traceback repeats the line of the program that raises the error, which does not say yet what failed. */
+static void source_in_tracebacks(void **state)
+{
+	static const char *const lines[] = {
+		"    raise RuntimeError(f\"NCCL error: {error_str}\")",
+		"(Worker pid=15) ERROR 04-14 13:46:59 [multiproc_executor.py:857]     raise "
+		"RuntimeError(f\"NCCL error: {error_str}\")",
+		"raise torch.distributed.DistBackendError(\"NCCL error in: \" + where)",
+	};
+	struct nccl_log *l = parsed(
+		"    raise RuntimeError(f\"NCCL error: {error_str}\")\n"
+		"RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 1);
+	assert_failure(&l->failures[0], RUN_NCCL_ERROR, -1, 2, "unhandled system error", 2);
+	nccl_log_free(l);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		assert_true(nccl_line_is_source(lines[i]));
+	assert_false(nccl_line_is_source("RuntimeError: NCCL error: invalid usage, or raise it"));
+	assert_false(nccl_line_is_source("'raise E(x)\\nRuntimeError: NCCL error: invalid usage'"));
+}
+
+/* The sentence below "Last error:" is the reason, whatever it says; what is no sentence of NCCL's is none. */
+static void last_errors(void **state)
+{
+	static const struct {
+		const char *said, *what;
+		int code;
+	} rows[] = {
+		{"No NVML device handle. Skipping nvlink detection.",
+		 "No NVML device handle. Skipping nvlink detection.", -1},
+		{"Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000",
+		 "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000", 5},
+		{"Unknown NCCL Error", "internal error", 3},
+		{"Exception raised from throwNcclError at x.cpp:12 (most recent call first):",
+		 "internal error", 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_STRBUF struct strbuf text = {0};
+		struct nccl_log *l;
+
+		strbuf_printf(&text, "ncclInternalError: Internal check failed.\nLast error:\n%s\n",
+			      rows[i].said);
+		l = parsed(strbuf_str(&text));
+		assert_int_equal(l->failure_n, 1);
+		assert_failure(&l->failures[0], RUN_NCCL_ERROR, -1, rows[i].code, rows[i].what,
+			       rows[i].code == 3 ? 1 : 3);
+		nccl_log_free(l);
+	}
+}
+
+/* A NIC's event is no failure of the run: it may go on. */
+static void events_of_nics(void **state)
+{
+	struct nccl_log *l = parsed(
+		"node1:1:2 [0] transport/net_ib.cc:101 NCCL WARN NET/IB : mlx5_2:1 Got async event : "
+		"port error\n"
+		"node1:1:2 [0] NCCL INFO Using network IB\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 0);
+	nccl_log_free(l);
+}
+
 #define LAUNCHER                                                                                   \
 	"[2026-11-24 10:00:34,590] [ERROR] [launch.py:321:sigkill_handler] ['python', '-u', "
 
@@ -902,6 +969,9 @@ int main(void)
 		cmocka_unit_test(time_outs_are_compared),
 		cmocka_unit_test(cuda_errors_of_others),
 		cmocka_unit_test(warnings_are_no_failures),
+		cmocka_unit_test(source_in_tracebacks),
+		cmocka_unit_test(last_errors),
+		cmocka_unit_test(events_of_nics),
 		cmocka_unit_test(launcher_of_deepspeed),
 		cmocka_unit_test(unregistered_buffers_are_no_failures),
 		cmocka_unit_test(ends_are_seen),

@@ -60,6 +60,11 @@ static void assert_fact(struct fact_int f, int64_t value, const char *from)
 	"  X    = Self\n"                                                                          \
 	"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge\n"
 
+#define TOPO_OF_GPUS                                                                               \
+	"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"                                              \
+	"GPU0\t X \tPHB\t0-31\t0\n"                                                                \
+	"GPU1\tPHB\t X \t0-31\t0\n"
+
 #define P2P                                                                                        \
 	" \tGPU0\tGPU1\t\n"                                                                        \
 	" GPU0\tX\tCNS\t\n"                                                                        \
@@ -2758,6 +2763,15 @@ static void asks_what_decides(void **state)
 		{"[Feb 27 2025 15:10:12] [ERROR] [tid 1] failed to find the GPU handle 16 in the multicast "
 		 "team request setup 7.\n",
 		 "lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager"},
+		/* What the text has is not asked for again. */
+		{"$ nvidia-smi topo -m\n" TOPO
+		 "$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n",
+		 "nvidia-smi topo -p2p w"},
+		{"$ nvidia-smi topo -m\n" TOPO
+		 "$ nvidia-smi topo -p2p w\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n",
+		 "nvidia-smi topo -p2p r"},
+		{"RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)\n",
+		 "NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL"},
 	};
 
 	(void)state;

@@ -2764,10 +2764,10 @@ static void asks_what_decides(void **state)
 		 "team request setup 7.\n",
 		 "lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager"},
 		/* What the text has is not asked for again. */
-		{"$ nvidia-smi topo -m\n" TOPO
+		{"$ nvidia-smi topo -m\n" TOPO_OF_GPUS
 		 "$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n",
 		 "nvidia-smi topo -p2p w"},
-		{"$ nvidia-smi topo -m\n" TOPO
+		{"$ nvidia-smi topo -m\n" TOPO_OF_GPUS
 		 "$ nvidia-smi topo -p2p w\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n",
 		 "nvidia-smi topo -p2p r"},
 		{"RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)\n",

@@ -41,9 +41,13 @@ static bool may_have_fabric(struct rule_run *run)
 	return false;
 }
 
+/* By the PCI device id, else by name: texts may give only that. */
 static bool same_model(const struct gpu *a, const struct gpu *b)
 {
-	return fact_is(a->pci->device, fact_or(b->pci->device, -1));
+	if (fact_known(a->pci->device) && fact_known(b->pci->device))
+		return a->pci->device.value == b->pci->device.value;
+	return fact_known(a->model) && fact_known(b->model) &&
+	       strcmp(a->model.value, b->model.value) == 0;
 }
 
 /* The best of its peers; the number that this GPU should have too. */
@@ -77,8 +81,12 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 	unsigned active = active_links(g), best = best_peer(run, g, &peer);
 	struct finding *f;
 
-	/* A card without any active link just has no bridge, unless switches should join it. */
-	if (!links_known(g) || active >= best || (!active && !fabric))
+	/*
+	 * A card without any active link just has no bridge, unless switches should join it. Of a list that is cut off the
+	 * rest may be active.
+	 */
+	if (!links_known(g) || fact_unknown(g->nvlink_active) || active >= best ||
+	    (!active && !fabric && !card_board_links(g)))
 		return;
 	f = finding_add(run, fabric ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
 			"%u of %u NVLinks of " ABOUT " are active, GPU%zu has %u", active,
@@ -93,28 +101,39 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 			 best);
 }
 
+/* Fewer than boards with NVSwitches give the model, and the list is not cut off. */
+static bool has_too_few(const struct gpu *g)
+{
+	const unsigned links = card_board_links(g), active = active_links(g);
+
+	return links_known(g) && fact_known(g->nvlink_active) && active < links &&
+	       (!active || known_links(g) >= links);
+}
+
 /* All GPUs lack some of the links that boards with NVSwitches give them, so that no peer shows it. */
-static void report_too_few(struct rule_run *run)
+static void report_too_few(struct rule_run *run, bool fabric)
 {
 	const struct gpu *first = &run->m->gpus[0];
-	const unsigned links = card_board_links(first);
 	struct finding *f;
 
 	FOR_EACH_GPU (g, run)
-		if (card_board_links(g) != links || active_links(g) != active_links(first) ||
-		    known_links(g) < links) /* a list that is cut off */
+		if (!has_too_few(g) || card_board_links(g) != card_board_links(first) ||
+		    active_links(g) != active_links(first))
 			return;
-	if (!active_links(first) || active_links(first) >= links)
+	if (run->m->gpu_n < 2 || (!active_links(first) && fabric)) /* report_all_down */
 		return;
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, SUBJECT(GPUS, "NVLink"),
-		"%u NVLinks of each GPU are active, and boards of %s have %u: links are down, or "
-		"a partition of a virtual machine leaves them out",
-		active_links(first), fact_str_or(first->model, "this model"), links);
+	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(GPUS, "NVLink"),
+			"%s, and boards of %s have %u: links are down, or a partition of a virtual "
+			"machine leaves them out",
+			active_links(first) ? run_text(run, "%u NVLinks of each GPU are active",
+						       active_links(first))
+					    : "no NVLink of any GPU is active",
+			fact_str_or(first->model, "this model"), card_board_links(first));
 	f->severity = SEVERITY_WARNING;
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
-	finding_evidence(run, f, NULL, "NVLinks of GPU0 that are not active, by number", "%s",
-			 inactive_links(run, first));
+	if (known_links(first) >= card_board_links(first))
+		finding_evidence(run, f, NULL, "NVLinks of GPU0 that are not active, by number",
+				 "%s", inactive_links(run, first));
 }
 
 /* All of them down on a machine that is built around NVSwitches. */
@@ -150,7 +169,7 @@ static enum verdict probe_links(struct rule_run *run)
 		return VERDICT_NA;
 	FOR_EACH_GPU (g, run)
 		report_links(run, g, fabric);
-	report_too_few(run);
+	report_too_few(run, fabric);
 	if (fabric)
 		report_all_down(run);
 	return VERDICT_OK;

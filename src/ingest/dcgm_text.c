@@ -262,6 +262,7 @@ void dcgm_links_decode(const struct part *p, struct claims *c)
 
 		if (read_gpu_id(l, &number)) {
 			claim_gpu(c, CLAIM_AT(p, l), number);
+			claim_whole(c, "gpu/#%u/link", number); /* a line has all */
 			link = 0;
 			continue;
 		}

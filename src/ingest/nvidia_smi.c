@@ -222,6 +222,12 @@ static bool read_link(const char *s, unsigned *ret_link, bool *ret_up)
 	return *ret_up ? strstr(s + end, "GB/s") != NULL : strstr(s + end, "nactive") != NULL;
 }
 
+/* "NVML: Unable to retrieve NVLink information as all links are inActive", instead of a list. */
+static bool says_none_up(const char *s)
+{
+	return strstr(s, "all links are inActive");
+}
+
 static unsigned count_behind(const char *uuid)
 {
 	unsigned index, n = 0;
@@ -250,7 +256,7 @@ size_t smi_list_match(struct part *p, const struct text_line *lines, size_t n)
 			gpus += 1 + count_behind(uuid);
 		else if (read_link(s, &link, &up))
 			links++;
-		else if (*s && !strstr(s, "all links are inActive") && !text_starts_with(s, "MIG "))
+		else if (*s && !says_none_up(s) && !text_starts_with(s, "MIG "))
 			break;
 		else if (!*s)
 			continue;
@@ -261,27 +267,77 @@ size_t smi_list_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
-void smi_list_decode(const struct part *p, struct claims *c)
+/* How many links the GPUs of the part list. */
+static unsigned links_of(const struct part *p)
 {
-	unsigned index = 0, link;
-	const char *uuid;
-	char model[96], word[64];
+	unsigned link, most = 0;
 	bool up;
 
-	for (size_t i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++)
+		if (read_link(line_text(&p->lines[i]), &link, &up) && link >= most)
+			most = link + 1;
+	return most;
+}
+
+static void claim_link_state(const struct part *p, struct claims *c, const struct text_line *l,
+			     unsigned index, unsigned link, bool up)
+{
+	claim_number(c, CLAIM_AT(p, l), up, "gpu/#%u/link/%02u/state", index, link);
+}
+
+/* The lines below the name of a GPU, from `from` on: its links. The result is the line behind them. */
+static size_t claim_links(const struct part *p, struct claims *c, size_t from, unsigned index)
+{
+	const unsigned most = links_of(p);
+	unsigned link, found = 0, other;
+	const char *uuid;
+	char model[96];
+	size_t i = from;
+	bool up;
+
+	for (; i < p->n; i++) {
 		const struct text_line *l = &p->lines[i];
 		const char *s = line_text(l);
 
-		if (read_link(s, &link, &up))
-			claim_number(c, CLAIM_AT(p, l), up, "gpu/#%u/link/%02u/state", index, link);
-		while (s && read_listed(s, &index, model, sizeof(model), &uuid)) {
-			claim_gpu(c, CLAIM_AT(p, l), index);
-			claim(c, CLAIM_AT(p, l), text_trim(model), "gpu/#%u/model", index);
-			s = next_listed(uuid);
-			if (!uuid)
-				continue;
-			text_copy(word, sizeof(word), uuid, strcspn(uuid, ")"));
-			claim(c, CLAIM_AT(p, l), word, "gpu/#%u/uuid", index);
+		if (read_listed(s, &other, model, sizeof(model), &uuid))
+			break;
+		if (read_link(s, &link, &up)) {
+			claim_link_state(p, c, l, index, link, up);
+			found++;
 		}
+		for (link = 0; says_none_up(s) && link < (most ? most : 1); link++, found++)
+			claim_link_state(p, c, l, index, link, false);
+	}
+	if (found)
+		claim_extent(c, p, from, i, "gpu/#%u/link", index);
+	return i;
+}
+
+/* What one line says of the GPUs that it lists; the last of them. */
+static unsigned claim_listed(const struct part *p, struct claims *c, const struct text_line *l)
+{
+	const char *s = line_text(l), *uuid;
+	unsigned index = 0;
+	char model[96], word[64];
+
+	while (s && read_listed(s, &index, model, sizeof(model), &uuid)) {
+		claim_gpu(c, CLAIM_AT(p, l), index);
+		claim(c, CLAIM_AT(p, l), text_trim(model), "gpu/#%u/model", index);
+		s = next_listed(uuid);
+		if (!uuid)
+			continue;
+		text_copy(word, sizeof(word), uuid, strcspn(uuid, ")"));
+		claim(c, CLAIM_AT(p, l), word, "gpu/#%u/uuid", index);
+	}
+	return index;
+}
+
+/* A part begins with a GPU, and claim_links ends at one. */
+void smi_list_decode(const struct part *p, struct claims *c)
+{
+	for (size_t i = 0; i < p->n;) {
+		const unsigned index = claim_listed(p, c, &p->lines[i]);
+
+		i = claim_links(p, c, i + 1, index);
 	}
 }

@@ -237,8 +237,12 @@ static struct fact_int count_active(const struct gpu *g, struct fact_int link_co
 	return fact_unknown(link_count) ? link_count : fact_int_absent(link_count.from);
 }
 
-static void decode_links(const struct decode *d, const json_t *v, struct gpu *g)
+/* `address`: of the GPU, below which a text may be cut off. */
+static void decode_links(const struct decode *d, const json_t *v, struct gpu *g,
+			 const char *address)
 {
+	const char *gap =
+		read_gap(d->r, arena_printf(d->r->m->arena, DOCUMENT "/%s/link", address));
 	const json_t *links = json_object_get(v, "links");
 	struct fact_int count = decode_int(d, json_object_get(v, "link_count"),
 					   "NVML field NVLINK_LINK_COUNT", FACT_ABSENT);
@@ -251,7 +255,7 @@ static void decode_links(const struct decode *d, const json_t *v, struct gpu *g)
 		g->nvlinks[i].index = i;
 		decode_link(d, json_array_get(links, i), &g->nvlinks[i]);
 	}
-	g->nvlink_active = count_active(g, count);
+	g->nvlink_active = n && gap ? fact_int_unknown(gap) : count_active(g, count);
 	if (!fact_known(g->nvlink_active) || fact_or(on_switch, 0) < g->nvlink_active.value)
 		return;
 	for (unsigned i = 0; i < g->nvlink_n; i++)
@@ -267,7 +271,7 @@ static void decode_device(const struct decode *d, const json_t *v, struct gpu *g
 	pci_address_format(g->pci->address, address);
 	of = below(d, DOCUMENT "/%s", address);
 	decode_gpu(&of, v, g);
-	decode_links(&of, v, g);
+	decode_links(&of, v, g, address);
 }
 
 /* ---- which entry is which GPU ---- */

@@ -2473,6 +2473,9 @@ static void some_devices(void **state)
 	"[    5.210000] nvidia 0000:41:00.0: BAR 1 [mem 0x28000000000-0x2800fffffff 64bit "        \
 	"pref]: releasing\n"
 
+#define LINK(number) " Link " #number ": 14.062 GB/s\n"
+#define NONE_UP      "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+
 static const struct {
 	const char *text;
 	const char *rule; /* that hears it; NULL: none does */
@@ -2526,6 +2529,19 @@ static const struct {
 	 "+===========================+\n"
 	 "| GPU 0's NvLink link 0 is currently down |\n",
 	 "nvlink-up", SEVERITY_ERROR},
+	/* Of nvlink -s: cards of a model have as many links up as each other; a list that is cut off shows nothing. */
+	{"GPU 0: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) LINK(
+		 3) "GPU 1: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) " Link 3: <inactive>\n",
+	 "nvlink-up", SEVERITY_ERROR},
+	{"GPU 0: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2)
+		 LINK(3) "GPU 1: NVIDIA RTX A6000\n" LINK(0) LINK(1) "...\n",
+	 NULL, 0},
+	{"GPU 0: NVIDIA RTX A6000\n" LINK(0) LINK(1) "GPU 1: NVIDIA RTX A6000\n" NONE_UP, NULL, 0},
+	{"GPU 0: NVIDIA H800\n" LINK(0) LINK(1) "GPU 1: NVIDIA H800\n" NONE_UP, "nvlink-up",
+	 SEVERITY_ERROR},
+	{"GPU 0: NVIDIA H800\n" NONE_UP "GPU 1: NVIDIA H800\n" NONE_UP, "nvlink-up",
+	 SEVERITY_WARNING},
+	{"GPU 0: NVIDIA RTX A6000\n" NONE_UP "GPU 1: NVIDIA RTX A6000\n" NONE_UP, NULL, 0},
 	{LIST "| Diagnostic                | Result                 |\n"
 	      "+===========================+========================+\n"
 	      "| NVML Library              | Pass                   |\n"

@@ -102,7 +102,7 @@ static const struct part_kind part_kinds[] = {
 	{"ofed_info", ofed_info_match, ofed_info_decode, PART_STATES, .first = "MO",
 	 .gives = "the OFED or DOCA that is installed"},
 	{"perftest", perftest_match, perftest_decode, PART_STATES, .observe = perftest_observe,
-	 .first = "RSAi",
+	 .first = "RSAiLCP[",
 	 .gives =
 		 "the NIC of ib_write_bw and the like, the GPU whose memory it used, and the rate; not the times of latency tests"},
 	{"df of /dev/shm", df_match, df_decode, PART_STATES, .first = "Fstn",

@@ -50,6 +50,14 @@ static bool is_of_cuda(const char *s)
 	return false;
 }
 
+/* The page may begin behind the first lines of it; "allocated ..." alone may be of any program. */
+static bool begins_of_cuda(const char *s)
+{
+	return text_starts_with(s, "initializing CUDA") ||
+	       text_starts_with(s, "Listing all CUDA") || text_starts_with(s, "CUDA device ") ||
+	       text_starts_with(s, "Picking ") || text_starts_with(s, "[pid = ");
+}
+
 /* A frame, the heading or a row of the table, or " Link type       : IB". */
 static bool is_of_table(const char *s)
 {
@@ -72,8 +80,7 @@ size_t perftest_match(struct part *p, const struct text_line *lines, size_t n)
 		if (is_title(s))
 			title = s;
 		else if (title ? !is_of_table(s)
-			       : !(i ? is_of_cuda(s) || *s == '-'
-				     : text_starts_with(s, "initializing CUDA")))
+			       : !(i ? is_of_cuda(s) || *s == '-' : begins_of_cuda(s)))
 			break;
 		end = i + 1;
 	}
@@ -196,6 +203,7 @@ static void read_row(struct table *t, const struct text_line *l)
 
 static void read_table(const struct part *p, struct table *t)
 {
+	t->of_gpu = strstr(p->command, "--use_cuda");
 	for (size_t i = 0; i < p->n; i++) {
 		const struct text_line *l = &p->lines[i];
 		const char *s = line_text(l), *ports = second_value(l, "Dual-port");
@@ -205,7 +213,8 @@ static void read_table(const struct part *p, struct table *t)
 			t->both_ways = strstr(s, "Bidirectional ");
 			t->usable = !text_starts_with(s, "Atomic ");
 		}
-		t->of_gpu |= text_starts_with(s, "Picking ") || strstr(s, "GPU buffer");
+		t->of_gpu |= text_starts_with(s, "Picking ") || text_starts_with(s, "[pid = ") ||
+			     strstr(s, "GPU buffer");
 		t->usable &= !ports || text_starts_with(ports, "OFF");
 		if (*s == '#')
 			read_heading(t, s);

@@ -2272,6 +2272,13 @@ static void rates_of_perftest(void **state)
 			 PERFTEST("RDMA_Write BW Test", "Gb/sec", " 65536 5000 90 90 0.1\n"),
 		 MESSAGE_NIC_RATE_HOST, -1, 48.75,
 		 "perftest moved GPU memory with mlx5_0 at 11.2 GB/s: 23 % of the 48.8 GB/s of host memory"},
+		/* Pages that begin within what is printed above the title, or have only the command. */
+		{OF_400 "[pid = 3669, dev = 1] device name = [NVIDIA A30]\n" PERFTEST(
+			 "RDMA_Write BW Test", "Gb/sec", " 65536 5000 392 392 0.1\n"),
+		 MESSAGE_NIC_RATE_GPU, -1, 49, NULL},
+		{OF_400 "$ ib_write_bw -d mlx5_0 --use_cuda=0 10.0.0.1\n" PERFTEST(
+			 "RDMA_Write BW Test", "Gb/sec", " 65536 5000 392 392 0.1\n"),
+		 MESSAGE_NIC_RATE_GPU, -1, 49, NULL},
 	};
 
 	(void)state;

@@ -5,10 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 64u
+#define PLACE_BITS 8
+#define PLACES     (1u << PLACE_BITS)
+#define CACHE_LINE 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct comm *buckets[BUCKETS];
+static struct comm *buckets[PLACES];
+
+/*
+ * What decides of calls, read without the lock. A communicator has one of two places, or none if both are taken: then its calls take
+ * the lock. A place is nobody's to free: who reads it while another thread aborts the communicator passes on, or looks again with the lock.
+ */
+static struct place {
+	_Alignas(CACHE_LINE) _Atomic(const struct ncclComm *) handle;
+	_Atomic(struct engine_facts) facts;
+	atomic_ulong passed;
+} places[PLACES];
 
 atomic_uint comms_engines;
 
@@ -81,14 +93,15 @@ bool comms_shrunk_key(const struct ncclComm *handle, const int *excluded, int n,
 
 /* ---- the table ---- */
 
-static struct comm **bucket_of(const struct ncclComm *handle)
+/* Handles are often at the same place of a page. */
+static size_t hash_of(const struct ncclComm *handle)
 {
-	return &buckets[((uintptr_t)handle >> 6) % BUCKETS];
+	return (size_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> (64 - PLACE_BITS));
 }
 
 static struct comm **find(const struct ncclComm *handle)
 {
-	struct comm **at = bucket_of(handle);
+	struct comm **at = &buckets[hash_of(handle)];
 
 	while (*at && (*at)->handle != handle)
 		at = &(*at)->next;
@@ -115,6 +128,52 @@ void comms_put(struct comm *c)
 	free(c);
 }
 
+/* Of the two for this handle the one that has `what`. NULL: neither has. */
+static struct place *find_place(const struct ncclComm *handle, const struct ncclComm *what)
+{
+	struct place *p = &places[hash_of(handle)], *other = &places[hash_of(handle) ^ 1];
+
+	if (atomic_load_explicit(&p->handle, memory_order_acquire) == what)
+		return p;
+	return atomic_load_explicit(&other->handle, memory_order_acquire) == what ? other : NULL;
+}
+
+/* With the lock held. */
+static void take_place(const struct comm *c)
+{
+	struct place *p = c->engine ? find_place(c->handle, NULL) : NULL;
+
+	if (!p)
+		return;
+	atomic_store_explicit(&p->facts, engine_facts(c->engine), memory_order_relaxed);
+	atomic_store_explicit(&p->passed, 0, memory_order_relaxed);
+	atomic_store_explicit(&p->handle, c->handle, memory_order_release);
+}
+
+static void leave_place(const struct comm *c)
+{
+	struct place *p = find_place(c->handle, c->handle);
+
+	if (!p)
+		return;
+	atomic_store_explicit(&p->handle, NULL, memory_order_release);
+	engine_passed(c->engine, atomic_load_explicit(&p->passed, memory_order_relaxed));
+}
+
+bool comms_leave(const struct ncclComm *handle, enum onehop_operation operation, size_t count,
+		 int type, int op, int root)
+{
+	struct place *p = handle ? find_place(handle, handle) : NULL;
+	unsigned long passed;
+
+	if (!p || !engine_leaves(atomic_load_explicit(&p->facts, memory_order_relaxed), operation,
+				 count, type, op, root))
+		return false;
+	passed = atomic_load_explicit(&p->passed, memory_order_relaxed);
+	atomic_store_explicit(&p->passed, passed + 1, memory_order_relaxed);
+	return true;
+}
+
 struct comm *comms_remove(const struct ncclComm *handle)
 {
 	struct comm **at, *c;
@@ -122,8 +181,10 @@ struct comm *comms_remove(const struct ncclComm *handle)
 	pthread_mutex_lock(&lock);
 	at = find(handle);
 	c = *at;
-	if (c)
+	if (c) {
 		*at = c->next;
+		leave_place(c);
+	}
 	pthread_mutex_unlock(&lock);
 	if (c && c->engine)
 		atomic_fetch_sub(&comms_engines, 1);
@@ -150,9 +211,10 @@ void comms_add(struct comm *c)
 	if (c->engine)
 		atomic_fetch_add(&comms_engines, 1);
 	pthread_mutex_lock(&lock);
-	at = bucket_of(c->handle);
+	at = &buckets[hash_of(c->handle)];
 	c->next = *at;
 	*at = c;
+	take_place(c);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -172,6 +234,8 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	memset(buckets, 0, sizeof(buckets));
+	for (size_t i = 0; i < PLACES; i++)
+		atomic_store_explicit(&places[i].handle, NULL, memory_order_relaxed);
 	atomic_store(&comms_engines, 0);
 	pthread_mutex_unlock(&lock);
 }

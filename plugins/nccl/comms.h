@@ -45,5 +45,12 @@ bool comms_child_key(const struct ncclComm *handle, int color, struct comms_key 
 bool comms_shrunk_key(const struct ncclComm *handle, const int *excluded, int n,
 		      struct comms_key *ret);
 
+/*
+ * Whether the call is certainly passed on; it is counted then. Waits for nobody and writes nothing that other threads read: a
+ * communicator is used by one thread at a time, except to abort it.
+ */
+bool comms_leave(const struct ncclComm *handle, enum onehop_operation operation, size_t count,
+		 int type, int op, int root);
+
 /* How many have an engine: with none, no call needs to be looked at. */
 extern atomic_uint comms_engines;

@@ -271,28 +271,38 @@ void engine_close(struct engine *e)
 
 /* ---- calls ---- */
 
+struct engine_facts engine_facts(const struct engine *e)
+{
+	const struct comm_facts *f = &e->comm->facts;
+
+	return (struct engine_facts){e->all, f->direct, f->mixed, (unsigned char)e->n};
+}
+
+bool engine_leaves(struct engine_facts f, enum onehop_operation operation, size_t count, int type,
+		   int op, int root)
+{
+	/* 8-bit floats are last, and libonehop's have not run on a GPU. */
+	if (count == 0 || (unsigned)type >= ONEHOP_FLOAT8_E4M3 || (unsigned)op >= ONEHOP_OP_N ||
+	    (unsigned)root >= f.n)
+		return true;
+	/* Where only some pairs are direct nothing was compared. */
+	return !f.all && (f.mixed || !faster_find((enum operation)operation, f.n, f.direct, count,
+						  (unsigned)type, (unsigned)op));
+}
+
 /* The table is looked at before the costs, which take longer. */
 bool engine_takes(const struct engine *e, const struct engine_call *c)
 {
 	struct onehop_expected expected;
 
-	/* 8-bit floats are last, and libonehop's have not run on a GPU. */
-	if (c->count == 0 || c->type < 0 || c->type >= ONEHOP_FLOAT8_E4M3 || c->op < 0 ||
-	    c->op >= ONEHOP_OP_N || c->root < 0 || c->root >= e->n)
-		return false;
-	/* Where only some pairs are direct nothing was compared. */
-	if (!e->all &&
-	    (e->comm->facts.mixed ||
-	     !faster_find((enum operation)c->operation, (unsigned)e->n, e->comm->facts.direct,
-			  c->count, (unsigned)c->type, (unsigned)c->op)))
-		return false;
-	return onehop_expect(e->comm, c->operation, c->count, (enum onehop_type)c->type,
+	return !engine_leaves(engine_facts(e), c->operation, c->count, c->type, c->op, c->root) &&
+	       onehop_expect(e->comm, c->operation, c->count, (enum onehop_type)c->type,
 			     (enum onehop_op)c->op, &expected) == 0;
 }
 
-void engine_passes(struct engine *e)
+void engine_passed(struct engine *e, unsigned long n)
 {
-	atomic_fetch_add_explicit(&e->passed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&e->passed, n, memory_order_relaxed);
 }
 
 /* NCCL does not look at the type of what it only moves, so ranks may give other ones of the same size. */

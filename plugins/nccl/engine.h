@@ -42,10 +42,21 @@ struct engine *engine_open(const struct engine_request *q);
 /* What runs still gives up, so drain it first. NULL does nothing. */
 void engine_close(struct engine *e);
 
+/* What decides of most calls. It does not change. */
+struct engine_facts {
+	bool all;
+	bool direct, mixed; /* as struct comm_facts has them */
+	unsigned char n;    /* ranks */
+};
+
+struct engine_facts engine_facts(const struct engine *e);
+/* Whether the call is certainly not taken: a comparison or two, for those that are in a hurry. */
+bool engine_leaves(struct engine_facts f, enum onehop_operation operation, size_t count, int type,
+		   int op, int root);
 /* By what all ranks know alike: nothing else may be looked at. */
 bool engine_takes(const struct engine *e, const struct engine_call *c);
-/* Counts a call that it does not take. */
-void engine_passes(struct engine *e);
+/* Counts calls that it did not take. */
+void engine_passed(struct engine *e, unsigned long n);
 /* NCCL's status. A failure cannot be passed on to NCCL, because other ranks have begun: it stays. */
 int engine_run(struct engine *e, const struct engine_call *c);
 

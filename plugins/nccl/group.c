@@ -14,28 +14,12 @@ struct queued {
 };
 
 struct group {
-	int depth;
 	struct queued *calls;
 	struct group_birth *births;
 	size_t calls_n, calls_room, births_n, births_room;
 };
 
 static _Thread_local struct group group;
-
-bool group_is_open(void)
-{
-	return group.depth > 0;
-}
-
-void group_start(void)
-{
-	group.depth++;
-}
-
-bool group_end(void)
-{
-	return group.depth > 0 && --group.depth == 0;
-}
 
 /* Room for one more item. */
 static bool make_room(void **items, size_t n, size_t *room, size_t size)
@@ -57,6 +41,7 @@ bool group_queue(struct comm *c, const struct engine_call *call)
 		return false;
 	atomic_fetch_add(&c->refs, 1);
 	group.calls[group.calls_n++] = (struct queued){c, *call};
+	shim_self()->queued = true;
 	return true;
 }
 
@@ -66,6 +51,7 @@ bool group_born(const struct group_birth *b)
 		       sizeof(*group.births)))
 		return false;
 	group.births[group.births_n++] = *b;
+	shim_self()->queued = true;
 	return true;
 }
 
@@ -92,6 +78,7 @@ static void leave_births(void)
 	free(group.births);
 	group.births = NULL;
 	group.births_n = group.births_room = 0;
+	shim_self()->queued = false;
 }
 
 void group_drop(void)
@@ -162,7 +149,7 @@ static void *raise_one(void *argument)
 	struct raising *r = argument;
 	struct comm *c = comms_new(r->handle, &r->key);
 
-	shim_inside = true;
+	shim_self()->inside = true;
 	if (!c)
 		return NULL; /* the others do not meet it */
 	if (describe(r) && r->request.n > 1)
@@ -187,7 +174,8 @@ static bool start_thread(struct raising *r)
 /* A thread for each, since each waits for the others; the last is this one's. */
 static void raise_all(struct raising *r, size_t n)
 {
-	const bool outer = shim_inside;
+	struct shim_thread *self = shim_self();
+	const bool outer = self->inside;
 
 	for (size_t i = 0; i + 1 < n; i++)
 		r[i].threaded = start_thread(&r[i]);
@@ -197,7 +185,7 @@ static void raise_all(struct raising *r, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (r[i].threaded)
 			pthread_join(r[i].thread, NULL);
-	shim_inside = outer;
+	self->inside = outer;
 }
 
 void births_raise(const struct group_birth *births, size_t n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls between ncclGroupStart and ncclGroupEnd, of one thread. */
+/* What waits for the end of the outermost group, of one thread: struct shim_thread says whether there is something. */
 #pragma once
 
 #include "nccl/comms.h"
@@ -10,11 +10,6 @@ struct group_birth {
 	struct comms_key key;
 	struct engine_presence presence; /* of this rank, from before NCCL's call on */
 };
-
-bool group_is_open(void);
-void group_start(void);
-/* Whether this was the outermost. */
-bool group_end(void);
 
 /* Keeps a reference to the communicator until the call is run or dropped. false: no memory. */
 bool group_queue(struct comm *c, const struct engine_call *call);

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <strings.h>
 
-_Thread_local bool shim_inside;
+static _Thread_local struct shim_thread self;
+
+struct shim_thread *shim_self(void)
+{
+	return &self;
+}
 
 static const struct {
 	const char *word;

@@ -13,19 +13,28 @@ enum shim_mode {
 /* ONEHOP_SHIM, read once. */
 enum shim_mode shim_mode(void);
 
-/*
- * Set while this thread is in the real NCCL through one of the functions taken over: NCCL calls some of its own
- * functions by name, and those calls go to it as they are.
- */
-extern _Thread_local bool shim_inside;
+struct shim_thread {
+	/*
+	 * While it is in the real NCCL through one of the functions taken over: NCCL calls some of its own functions by name, and
+	 * those calls go to it as they are.
+	 */
+	bool inside;
+	bool queued; /* something waits for the end of the outermost group (group.h) */
+	int depth;   /* of open groups */
+};
+
+/* Of this thread. To find it takes longer than to use it. */
+struct shim_thread *shim_self(void);
 
 /* The real function's answer, with what it calls passed on. */
-#define SHIM_REAL(call)                                                                            \
+#define SHIM_REAL_IN(thread, call)                                                                 \
 	({                                                                                         \
-		const bool outer_ = shim_inside;                                                   \
+		struct shim_thread *const thread_ = (thread);                                      \
+		const bool outer_ = thread_->inside;                                               \
 		int status_;                                                                       \
-		shim_inside = true;                                                                \
+		thread_->inside = true;                                                            \
 		status_ = (call);                                                                  \
-		shim_inside = outer_;                                                              \
+		thread_->inside = outer_;                                                          \
 		status_;                                                                           \
 	})
+#define SHIM_REAL(call) SHIM_REAL_IN(shim_self(), call)

@@ -18,9 +18,14 @@
 		f_ ? f_(__VA_ARGS__) : NCCL_INVALID_USAGE;                                         \
 	})
 
+static bool is_idle(const struct shim_thread *self)
+{
+	return self->inside || shim_mode() == SHIM_OFF;
+}
+
 static bool idle(void)
 {
-	return shim_inside || shim_mode() == SHIM_OFF;
+	return is_idle(shim_self());
 }
 
 /* ---- communicators ---- */
@@ -49,7 +54,7 @@ static int born(int status, const struct group_birth *births, size_t n)
 {
 	const bool ready = status == NCCL_SUCCESS && n && births[0].handle;
 
-	if (ready && !group_is_open()) {
+	if (ready && shim_self()->depth == 0) {
 		births_raise(births, n);
 		return status;
 	}
@@ -235,11 +240,16 @@ REAL_EXPORT int ncclCommAbort(struct ncclComm *comm)
 
 /* ---- errors ---- */
 
+static bool has_engines(void)
+{
+	return atomic_load_explicit(&comms_engines, memory_order_relaxed) != 0;
+}
+
 static struct comm *with_engine(const struct ncclComm *comm)
 {
 	struct comm *c;
 
-	if (atomic_load_explicit(&comms_engines, memory_order_relaxed) == 0 || idle())
+	if (!has_engines() || idle())
 		return NULL;
 	c = comms_get(comm);
 	if (c && c->engine)
@@ -277,35 +287,40 @@ REAL_EXPORT const char *ncclGetLastError(struct ncclComm *comm)
 
 REAL_EXPORT int ncclGroupStart(void)
 {
-	int status = SHIM_REAL(REAL(GroupStart));
+	struct shim_thread *self = shim_self();
+	int status = SHIM_REAL_IN(self, REAL(GroupStart));
 
-	if (!idle() && status == NCCL_SUCCESS)
-		group_start();
+	if (!is_idle(self) && status == NCCL_SUCCESS)
+		self->depth++;
 	return status;
+}
+
+/* Whether this is the outermost one's end, and something waited for it. */
+static bool end_group(struct shim_thread *self)
+{
+	return self->depth > 0 && --self->depth == 0 && self->queued;
 }
 
 /* What is taken over goes first: it only enqueues, while NCCL may wait here for other ranks. */
 REAL_EXPORT int ncclGroupEnd(void)
 {
-	int status = NCCL_SUCCESS, real;
-	bool last;
+	struct shim_thread *self = shim_self();
+	int status, real;
 
-	if (idle())
-		return SHIM_REAL(REAL(GroupEnd));
-	last = group_end();
-	if (last)
-		status = group_run();
-	real = SHIM_REAL(REAL(GroupEnd));
-	if (last && real == NCCL_SUCCESS)
+	if (is_idle(self) || !end_group(self))
+		return SHIM_REAL_IN(self, REAL(GroupEnd));
+	status = group_run();
+	real = SHIM_REAL_IN(self, REAL(GroupEnd));
+	if (real == NCCL_SUCCESS)
 		group_raise();
-	else if (last)
+	else
 		group_drop();
 	return real == NCCL_SUCCESS ? status : real;
 }
 
 REAL_EXPORT int ncclGroupSimulateEnd(struct nccl_sim_info *info)
 {
-	if (!idle() && real_GroupSimulateEnd() && group_end())
+	if (!idle() && real_GroupSimulateEnd() && end_group(shim_self()))
 		group_drop();
 	return SHIM_REAL(REAL(GroupSimulateEnd, info));
 }
@@ -319,8 +334,8 @@ static bool take(const struct ncclComm *comm, const struct engine_call *call, in
 	bool taken = c && !atomic_load(&c->finalized) && engine_takes(c->engine, call);
 
 	if (c && !taken)
-		engine_passes(c->engine);
-	if (taken && !group_is_open())
+		engine_passed(c->engine, 1);
+	if (taken && shim_self()->depth == 0)
 		*ret = engine_run(c->engine, call);
 	else if (taken)
 		*ret = group_queue(c, call) ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
@@ -328,62 +343,68 @@ static bool take(const struct ncclComm *comm, const struct engine_call *call, in
 	return taken;
 }
 
-#define CALL(kind, ...)                                                                            \
-	const struct engine_call call = {.operation = ONEHOP_##kind,                               \
-					 .count = count,                                           \
-					 .type = type,                                             \
-					 .stream = stream,                                         \
-					 __VA_ARGS__};                                             \
+/* Before the call is written down, which takes longer. */
+static bool passes(const struct ncclComm *comm, enum onehop_operation operation, size_t count,
+		   int type, int op, int root)
+{
+	return !has_engines() || shim_self()->inside ||
+	       comms_leave(comm, operation, count, type, op, root);
+}
+
+#define CALL(kind, in_, out_, op_, root_)                                                          \
 	int status;                                                                                \
                                                                                                    \
-	if (take(comm, &call, &status))                                                            \
+	if (!passes(comm, ONEHOP_##kind, count, type, op_, root_) &&                               \
+	    take(comm,                                                                             \
+		 &(struct engine_call){ONEHOP_##kind, in_, out_, count, type, op_, root_, stream}, \
+		 &status))                                                                         \
 	return status
 
 REAL_EXPORT int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
 			      struct ncclComm *comm, void *stream)
 {
-	CALL(ALL_REDUCE, .in = in, .out = out, .op = op);
+	CALL(ALL_REDUCE, in, out, op, 0);
 	return REAL(AllReduce, in, out, count, type, op, comm, stream);
 }
 
 REAL_EXPORT int ncclReduce(const void *in, void *out, size_t count, int type, int op, int root,
 			   struct ncclComm *comm, void *stream)
 {
-	CALL(REDUCE, .in = in, .out = out, .op = op, .root = root);
+	CALL(REDUCE, in, out, op, root);
 	return REAL(Reduce, in, out, count, type, op, root, comm, stream);
 }
 
 REAL_EXPORT int ncclBroadcast(const void *in, void *out, size_t count, int type, int root,
 			      struct ncclComm *comm, void *stream)
 {
-	CALL(BROADCAST, .in = in, .out = out, .root = root);
+	CALL(BROADCAST, in, out, 0, root);
 	return REAL(Broadcast, in, out, count, type, root, comm, stream);
 }
 
 REAL_EXPORT int ncclBcast(void *data, size_t count, int type, int root, struct ncclComm *comm,
 			  void *stream)
 {
-	CALL(BROADCAST, .in = data, .out = data, .root = root);
+	CALL(BROADCAST, data, data, 0, root);
 	return SHIM_REAL(REAL(Bcast, data, count, type, root, comm, stream));
 }
 
 REAL_EXPORT int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
 				  struct ncclComm *comm, void *stream)
 {
-	CALL(REDUCE_SCATTER, .in = in, .out = out, .op = op);
+	CALL(REDUCE_SCATTER, in, out, op, 0);
 	return REAL(ReduceScatter, in, out, count, type, op, comm, stream);
 }
 
 REAL_EXPORT int ncclAllGather(const void *in, void *out, size_t count, int type,
 			      struct ncclComm *comm, void *stream)
 {
-	CALL(ALL_GATHER, .in = in, .out = out);
+	CALL(ALL_GATHER, in, out, 0, 0);
 	return REAL(AllGather, in, out, count, type, comm, stream);
 }
 
 REAL_EXPORT int ncclAlltoAll(const void *in, void *out, size_t count, int type,
 			     struct ncclComm *comm, void *stream)
 {
-	CALL(ALL_TO_ALL, .in = in, .out = out);
+	CALL(ALL_TO_ALL, in, out, 0, 0);
 	return SHIM_REAL(REAL(AlltoAll, in, out, count, type, comm, stream));
 }

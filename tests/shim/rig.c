@@ -433,6 +433,21 @@ void *__wrap_realloc(void *old, size_t size)
 	return refused() ? NULL : __real_realloc(old, size);
 }
 
+static _Thread_local unsigned long locks;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	locks++;
+	return __real_pthread_mutex_lock(mutex);
+}
+
+unsigned long rig_locks(void)
+{
+	return locks;
+}
+
 /* ---- what the shim's devices are like ---- */
 
 int __real_device_open(const struct device_request *r, struct device_set **ret);

@@ -101,6 +101,9 @@ unsigned long rig_calls(const struct rig *g);
 /* How many collectives the stand-in has seen since rig_new, those of no element left out. */
 unsigned long rig_reached(void);
 
+/* How many locks this thread has taken, those of libraries left out. */
+unsigned long rig_locks(void);
+
 /* A random program of groups, splits, aborts, destroys and calls that all ranks run. */
 bool rig_random(unsigned seed, unsigned rounds);
 /* The same, as these bytes say. */

@@ -73,6 +73,25 @@ static void what_is_not(struct rank *r)
 	rig_check(r, rig_run(r, 0, RIG_ALL_GATHER, 1000, 7, 0, 0, false));
 }
 
+/* So that it costs NCCL next to nothing. The stand-in refuses a call of that size, and takes no lock. */
+static void what_is_not_quickly(struct rank *r)
+{
+	const unsigned long before = rig_locks();
+
+	rig_check(r, ncclGroupStart());
+	if (ncclAllReduce(NULL, NULL, (size_t)1 << 40, 8, 0, r->comm, r->native[0]) == NCCL_SUCCESS)
+		rig_fail(r, "a call that is too large is not refused");
+	rig_check(r, ncclGroupEnd());
+	if (rig_locks() != before)
+		rig_fail(r, "a call that is passed on takes a lock");
+	atomic_fetch_add(&r->rig->calls, 1);
+}
+
+static void of_nothing(struct rank *r)
+{
+	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 0, 7, 0, 0, false));
+}
+
 static void what_is_not_of_four(struct rank *r)
 {
 	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 135000, 7, 0, 0, false)); /* 0.51 MiB */
@@ -511,6 +530,7 @@ static void case_table(void)
 {
 	in_threads(2, what_is_faster, true, "what is faster");
 	in_threads(2, what_is_not, false, "what is not");
+	in_threads(2, what_is_not_quickly, false, "what is not, without a lock");
 	in_threads(4, what_is_faster, true, "what is faster, 4 ranks");
 	in_threads(4, what_is_not_of_four, false, "what is not, 4 ranks");
 	in_threads(3, what_is_faster, false, "a number of ranks that was not measured");
@@ -605,8 +625,11 @@ static void case_says(void)
 	setenv("NCCL_DEBUG_FILE", "/nonexistent/log", 1);
 	listen(&h);
 	in_threads(2, what_is_faster, true, "with a log that cannot be opened");
+	in_threads(2, of_nothing, true, "a call of no element");
 	hear(&h);
 	unsetenv("NCCL_DEBUG_FILE");
+	check(strstr(h.text, "took over 0 calls, passed on 1\n"),
+	      "a call that is passed on is counted");
 	check(strstr(h.text, "takes over AllReduce, first with 1000 float32\n"),
 	      "the first call is named");
 	check(strstr(h.text, "took over 1 call, passed on 0\n"), "calls are counted");

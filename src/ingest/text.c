@@ -283,6 +283,17 @@ static void add_line(struct text_splitter *s, const char *line, size_t n)
 	char *end;
 
 	s->number++;
+	s->logged.len = 0;
+	switch (log_json_line(&s->log, line, n, &s->logged)) {
+	case LOG_JSON_OTHER:
+		break;
+	case LOG_JSON_EMPTY:
+		n = 0;
+		break;
+	case LOG_JSON_TEXT:
+		line = s->logged.text;
+		n = s->logged.len;
+	}
 	if (!n && add_empty(s))
 		return;
 	if (s->drop_encoded && is_encoded(line, n)) {
@@ -334,6 +345,8 @@ void text_split_end(struct text_splitter *s)
 	}
 	strbuf_done(&s->partial);
 	strbuf_done(&s->scratch);
+	strbuf_done(&s->logged);
+	log_json_done(&s->log);
 }
 
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)

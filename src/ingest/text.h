@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/strbuf.h"
+#include "ingest/log_json.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,8 @@ struct text_splitter {
 	unsigned number; /* of the last line */
 	char *encoded;   /* the text of all runs; NULL: there is none yet */
 	struct strbuf partial, scratch;
+	struct log_json log; /* a log as JSON becomes the lines of one */
+	struct strbuf logged;
 };
 
 void text_split_add(struct text_splitter *s, const char *data, size_t n);

@@ -132,7 +132,15 @@ static const char *strip_priority(const char *s, int64_t *ret_time_us)
 	return n ? s + n : NULL;
 }
 
-/* syslog and journal: "Jan  5 10:11:12 HOST kernel: text", or with an ISO date. */
+/* "1736244000.123456 ", the seconds of journalctl -o short-unix */
+static bool is_unix_time(const char *s)
+{
+	const size_t n = strspn(s, "0123456789");
+
+	return n >= 9 && s[n] == '.' && s[n + 1 + strspn(s + n + 1, "0123456789")] == ' ';
+}
+
+/* syslog and journal: "Jan  5 10:11:12 HOST kernel: text", or with an ISO date or seconds. */
 static const char *strip_syslog(const char *s, int64_t *ret_time_us)
 {
 	const char *kernel;
@@ -141,7 +149,8 @@ static const char *strip_syslog(const char *s, int64_t *ret_time_us)
 	if (!isalnum((unsigned char)*s))
 		return NULL;
 	kernel = strstr(s, " kernel: ");
-	if (!kernel || kernel - s > 100 || !memchr(s, ':', (size_t)(kernel - s)))
+	if (!kernel || kernel - s > 100 ||
+	    (!memchr(s, ':', (size_t)(kernel - s)) && !is_unix_time(s)))
 		return NULL;
 	return kernel + strlen(" kernel: ");
 }

@@ -137,6 +137,8 @@ static void every_form_of_the_log(void **state)
 		{"[ 3742.865956] gpu-box kernel: ", 3742865956},
 		{"Jan 05 10:11:12 gpu-box kernel: [ 3742.865956] ", 3742865956},
 		{"2026-01-05T10:11:12.123456+00:00 gpu-box kernel: ", -1},
+		{"Mon 2026-01-05 10:11:12.123456 UTC gpu-box kernel: ", -1},
+		{"1767607872.123456 gpu-box kernel: ", -1},
 	};
 
 	(void)state;

@@ -475,6 +475,75 @@ static void log_forms(void **state)
 	}
 }
 
+#define XID_LINE "NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus."
+/* 2026-11-22 09:40:35 UTC */
+#define STAMP "1795340435123456"
+
+/* dmesg -J and the forms of JSON of journalctl: lines of the log, at the line where a message ends. */
+static void logs_as_json(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t time_us;
+	} pages[] = {
+		{"see\n```\n{\n   \"dmesg\": [\n      {\n         \"pri\": 5,\n         \"time\":     0.000000,\n"
+		 "         \"msg\": \"usb\"\n      },{\n         \"pri\": 3,\n"
+		 "         \"time\":    12.345678,\n         \"msg\": \"" XID_LINE
+		 "\"\n      }\n   ]\n}\n```\n",
+		 12345678},
+		{"{\n   \"dmesg\": [\n      {\n         \"fac\": \"kern\",\n         \"pri\": \"warn\",\n"
+		 "         \"time\": \"Sun Nov 22 09:40:35 2026\",\n         \"caller\": \"T12\",\n"
+		 "         \"msg\": \"" XID_LINE "\"\n      }\n   ]\n}\n",
+		 -1},
+		{"{\"__CURSOR\":\"s=1\",\"MESSAGE\":\"" XID_LINE
+		 "\",\"_TRANSPORT\":\"kernel\",\"_HOSTNAME\":\"box\",\"__REALTIME_TIMESTAMP\":\"" STAMP
+		 "\"}\n",
+		 -1},
+		{"data: {\"_TRANSPORT\":\"kernel\",\"MESSAGE\":\"" XID_LINE
+		 "\",\"__REALTIME_TIMESTAMP\":\"" STAMP "\"}\n\n",
+		 -1},
+		{"{\n\t\"PRIORITY\" : \"3\",\n\t\"MESSAGE\" : \"" XID_LINE
+		 "\",\n\t\"_TRANSPORT\" : \"kernel\",\n\t\"__REALTIME_TIMESTAMP\" : \"" STAMP
+		 "\",\n\t\"_HOSTNAME\" : \"box\"\n}\n",
+		 -1},
+		/* Bytes that are not UTF-8, "NVRM: Xid (PCI:0000:01:00): 79, \xff" */
+		{"{\"_TRANSPORT\":\"kernel\",\"__REALTIME_TIMESTAMP\":\"" STAMP
+		 "\",\"MESSAGE\":[78,86,82,77,58,32,88,105,100,32,40,80,67,73,58,48,48,48,48,58,48,49,58,48,"
+		 "48,41,58,32,55,57,44,32,255]}\n",
+		 -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m = machine_of_one(pages[i].text);
+
+		if (m->log_n != 1)
+			fail_msg("%zu: %zu lines", i, m->log_n);
+		assert_true(fact_is(m->log[0].code, 79));
+		assert_int_equal(m->log[0].time_us, pages[i].time_us);
+		assert_int_equal(m->gpu_n, 1);
+		assert_string_equal(m->gpus[0].pci->name, "0000:01:00.0");
+		machine_free(m);
+	}
+}
+
+/* A message that is cut off, or of which only a part is given, and JSON of other programs, say nothing. */
+static void json_that_is_no_log(void **state)
+{
+	static const char *const texts[] = {
+		"{\n\t\"PRIORITY\" : \"3\",\n\t\"MESSAGE\" : \"" XID_LINE "\",\n",
+		"{\"MESSAGE\":\"" XID_LINE "\",\"_TRANSPORT\":\"ker",
+		"{\"MESSAGE\":null,\"_TRANSPORT\":\"kernel\"}\n",
+		"{\n  \"msg\": \"" XID_LINE "\"\n}\n",
+		"{\n  \"dmesg\": [\n    {\n      \"text\": \"" XID_LINE "\"\n    }\n  ]\n}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (pasted_recognise(texts[i], strlen(texts[i])))
+			fail_msg("%zu is read", i);
+}
+
 /* What collect_env of PyTorch and vLLM, and check_env of SGLang, print besides the outputs of other tools. */
 static void collected_environments(void **state)
 {
@@ -3071,6 +3140,8 @@ int main(void)
 		cmocka_unit_test(smi_without_addresses),
 		cmocka_unit_test(smi_cut),
 		cmocka_unit_test(log_forms),
+		cmocka_unit_test(logs_as_json),
+		cmocka_unit_test(json_that_is_no_log),
 		cmocka_unit_test(collected_environments),
 		cmocka_unit_test(perftest_pages),
 		cmocka_unit_test(rates_of_perftest),

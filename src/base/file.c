@@ -108,15 +108,30 @@ static const struct magic {
 	{"a text in UTF-16", 0, 2, "\xfe\xff", NULL},
 };
 
-/* Texts that hold no output of a tool. */
+#define NO_JSON "give the output that the program prints without its option for JSON"
+
+/* Texts that hold no output of a tool. The first that fits counts. */
 static const struct {
-	const char *begins, *what, *instead;
+	const char *begins, *has; /* has NULL: anything */
+	const char *what, *instead;
 } texts[] = {
-	{"<?xml", "XML", "of nvidia-smi -q -x give the output without -x"},
-	{"<!DOCTYPE html", "a web page", SHOWN_TEXT},
-	{"<html", "a web page", SHOWN_TEXT},
-	{"#!", "a script", "give what it prints; onehop env --script reads its settings"},
-	{"-----BEGIN ", "a key or a certificate", NULL},
+	{"<?xml", NULL, "XML", "of nvidia-smi -q -x give the output without -x"},
+	{"<!DOCTYPE html", NULL, "a web page", SHOWN_TEXT},
+	{"<html", NULL, "a web page", SHOWN_TEXT},
+	{"#!", NULL, "a script", "give what it prints; onehop env --script reads its settings"},
+	{"-----BEGIN ", NULL, "a key or a certificate", NULL},
+	{"{", "\"onehop\"", "a report of onehop as JSON",
+	 "onehop fleet reads it; onehop record writes what can be checked again"},
+	{"{", "\"apiVersion\"", "JSON of Kubernetes",
+	 "give the output of kubectl describe, or of get -o yaml"},
+	{"[", "\"HostConfig\"", "the output of docker inspect",
+	 "give the command that started the container"},
+	{"{", "\"lscpu\"", "the output of lscpu -J", "give it without -J"},
+	{"{", "DCGM ", "the output of dcgmi as JSON", "give it without -j"},
+	{"[", "\"ifname\"", "the output of rdma or ip as JSON", "give it without -j"},
+	{"{", NULL, "JSON of a program or a form that is not read", NO_JSON},
+	{"[{", NULL, "JSON of a program or a form that is not read", NO_JSON},
+	{"[\n", NULL, "JSON of a program or a form that is not read", NO_JSON},
 };
 
 static const struct magic *magic_of(const void *data, size_t size)
@@ -135,7 +150,8 @@ static size_t text_of(const char *data, size_t size)
 
 	for (; i < sizeof(texts) / sizeof(*texts); i++)
 		if (size >= strlen(texts[i].begins) &&
-		    strncasecmp(data, texts[i].begins, strlen(texts[i].begins)) == 0)
+		    strncasecmp(data, texts[i].begins, strlen(texts[i].begins)) == 0 &&
+		    (!texts[i].has || memmem(data, size, texts[i].has, strlen(texts[i].has))))
 			break;
 	return i;
 }

@@ -21,6 +21,23 @@ bool result_json_recognise(const char *text, size_t size)
 	return at < size && text[at] == '{';
 }
 
+static bool has(const char *text, size_t size, const char *words)
+{
+	return memmem(text, size, words, strlen(words)) != NULL;
+}
+
+/* By the names of its parts: a document may be longer than its start. */
+bool result_json_is_result(const char *text, size_t size)
+{
+	if (!result_json_recognise(text, size))
+		return false;
+	return has(text, size, "\"" FIGURES_SCHEMA "\"") ||
+	       has(text, size, "\"command\": \"test\"") ||
+	       has(text, size, "\"command\": \"bench") || has(text, size, "\"nvbandwidth\"") ||
+	       (has(text, size, "\"boot_id\"") && has(text, size, "\"pairs\"")) ||
+	       (has(text, size, "\"results\"") && has(text, size, "\"config\""));
+}
+
 static double number_of(const json_t *v)
 {
 	return json_is_number(v) ? json_number_value(v) : -1;

@@ -28,7 +28,7 @@
 const struct text_kind text_kinds[] = {
 	{"vLLM's cache of peer access", "onehop compare", vllm_cache_recognise, vllm_cache_parse},
 	{"a page of GitHub as JSON", "onehop check --from", issue_json_recognise, NULL},
-	{"JSON", "onehop compare", result_json_recognise, result_json_parse},
+	{"a result as JSON", "onehop compare", result_json_recognise, result_json_parse},
 	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise,
 	 p2p_test_parse},
 	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, nccl_tests_parse},
@@ -42,7 +42,8 @@ const struct text_kind text_kinds[] = {
 int text_refuse(const char *text, size_t size, const char *path, const char *wanted)
 {
 	for (const struct text_kind *k = text_kinds; k->what; k++) {
-		if (k->recognise(text, size))
+		if (k->recognise(text, size) &&
+		    (k->to_figures != result_json_parse || result_json_is_result(text, size)))
 			return err_set(EINVAL, "%s: is %s, not %s: use %s", path, k->what, wanted,
 				       k->use);
 	}

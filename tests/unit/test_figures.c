@@ -789,9 +789,10 @@ static void machines_are_told_from_results(void **state)
 
 	(void)state;
 	assert_true(open_recording("tests/figures/release-0.1.0/test.json", &s) < 0);
-	assert_non_null(strstr(err_msg(),
-			       "is JSON, not a recording or a text with outputs that onehop "
-			       "reads: use onehop compare"));
+	assert_non_null(
+		strstr(err_msg(),
+		       "is a result as JSON, not a recording or a text with outputs that onehop "
+		       "reads: use onehop compare"));
 }
 
 /* ---- what a NIC moved ---- */

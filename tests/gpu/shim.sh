@@ -19,6 +19,8 @@
 # GPUS        how many to use; not set: all, at most 4
 # SHIM_MODE   all (everything that libonehop can do) or on (what is known to be faster); not set: all
 # SECONDS_OF_OPS   how long random traffic lasts, and at most 20 of them graphs; 60
+# PROGRAMS    which of nccl-tests: "reduce_scatter sendrecv"; not set: all
+# LIMIT       seconds for all parts: what is not begun by then is skipped, and what runs is ended; not set: none
 
 set -u
 export LC_ALL=C
@@ -29,6 +31,7 @@ all_parts=(table train cost ops graphs tests)
 python=${PYTHON:-python3}
 mode=${SHIM_MODE:-all}
 seconds=${SECONDS_OF_OPS:-60}
+limit=${LIMIT:-100000}
 shim=$build/plugins/nccl/libonehop-nccl.so
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -47,6 +50,18 @@ result() {
 skip() {
 	echo "SKIP $*"
 	skipped=$((skipped + 1))
+}
+
+# within N COMMAND...: at most N seconds, and at most what is left
+within() {
+	local left=$((limit - SECONDS))
+	timeout -k 5 $((left < $1 ? (left > 1 ? left : 1) : $1)) "${@:2}"
+}
+
+# late WHAT: whether there is no time for it, which is said
+late() {
+	[ $((limit - SECONDS)) -gt 10 ] && return 1
+	skip "$1: no time left"
 }
 
 nccl=$("$python" -c 'import importlib.util, os
@@ -92,7 +107,7 @@ check_taken() {
 }
 
 torch_run() {
-	"$python" -m torch.distributed.run --standalone --nproc-per-node "$gpus" "$here/shim_train.py" "$@"
+	within $((seconds + 120)) "$python" -m torch.distributed.run --standalone --nproc-per-node "$gpus" "$here/shim_train.py" "$@" </dev/null
 }
 
 # ---- the parts ----
@@ -109,12 +124,16 @@ part_table() {
 }
 
 part_train() {
-	local kind run
+	local kind run ddp
+	torch_run ddp >"$work/without.ddp" 2>"$work/err" &
+	ddp=$!
+	torch_run fsdp >"$work/without.fsdp" 2>"$work/err.fsdp"
+	result $? "fsdp without the shim"
+	wait $ddp
+	result $? "ddp without the shim"
 	for kind in ddp fsdp; do
-		torch_run $kind >"$work/without.$kind" 2>"$work/err" </dev/null
-		result $? "$kind without the shim"
 		for run in 1 2; do
-			with "$mode" torch_run $kind >"$work/with$run" 2>"$work/err$run" </dev/null
+			with "$mode" torch_run $kind >"$work/with$run" 2>"$work/err$run"
 			result $? "$kind with the shim, run $run"
 			[ -s "$work/with$run" ] || tail -5 "$work/err$run" | sed 's/^/# /'
 			check_taken "$kind, run $run"
@@ -131,7 +150,7 @@ PY
 		result $? "$kind: losses are NCCL's within 1e-5"
 		[ "$(grep -vc '^loss' "$work/with1")" = 0 ]; result $? "$kind: nothing else is on the standard output"
 	done
-	with off torch_run ddp >"$work/off" 2>"$work/err" </dev/null
+	with off torch_run ddp >"$work/off" 2>"$work/err"
 	result $? "ddp with ONEHOP_SHIM=off"
 	[ "$(taken)" = 0 ] && cmp -s "$work/off" "$work/without.ddp"; result $? "off: nothing is taken over, and losses are NCCL's"
 }
@@ -155,7 +174,7 @@ part_cost() {
 		return
 	fi
 	for how in off on; do
-		with $how timeout 60 "$build/tests/shim/shim_cost_comm" cuda "$nccl" 1001 >"$work/cost" 2>"$work/err" </dev/null
+		with $how within 60 "$build/tests/shim/shim_cost_comm" cuda "$nccl" 1001 >"$work/cost" 2>"$work/err" </dev/null
 		result $? "8 bytes to NCCL with ONEHOP_SHIM=$how"
 		lines | sed 's/^.*onehop: /# /'
 		below_1_percent "a call that is passed on with ONEHOP_SHIM=$how"
@@ -165,8 +184,7 @@ part_cost() {
 }
 
 part_ops() {
-	with "$mode" env SECONDS_OF_OPS="$seconds" "$python" -m torch.distributed.run --standalone --nproc-per-node "$gpus" \
-		"$here/shim_train.py" ops >"$work/ops" 2>"$work/err" </dev/null
+	SECONDS_OF_OPS=$seconds with "$mode" torch_run ops >"$work/ops" 2>"$work/err"
 	result $? "random traffic in two communicators, eager and in a graph, $seconds s: $(cat "$work/ops")"
 	[ -s "$work/ops" ] || tail -5 "$work/err" | sed 's/^/# /'
 	grep -q 'memory 0$' "$work/ops"; result $? "memory is the same to the byte after the first quarter"
@@ -174,15 +192,14 @@ part_ops() {
 }
 
 part_graphs() {
-	with "$mode" env SECONDS_OF_OPS=$((seconds < 20 ? seconds : 20)) "$python" -m torch.distributed.run --standalone \
-		--nproc-per-node "$gpus" "$here/shim_train.py" graphs >"$work/graphs" 2>"$work/err" </dev/null
+	SECONDS_OF_OPS=$((seconds < 20 ? seconds : 20)) with "$mode" torch_run graphs >"$work/graphs" 2>"$work/err"
 	result $? "two graphs next to calls outside of them: $(cat "$work/graphs")"
 	check_taken graphs
 }
 
 # tests_once LOG PROGRAM WAY...: from 8 B to 8 MiB
 tests_once() {
-	timeout 100 "$NCCL_TESTS/$2_perf" -b 8 -e 8M -f 16 -c 1 -n 3 -w 1 -d all -o all "${@:3}" >"$1" 2>&1 </dev/null
+	within 100 "$NCCL_TESTS/$2_perf" -b 8 -e 8M -f 16 -c 1 -n 3 -w 1 -d all -o all "${@:3}" >"$1" 2>&1 </dev/null
 }
 
 tests_summary() {
@@ -191,16 +208,21 @@ tests_summary() {
 
 # tests_run TAKEN PROGRAM WAY...: TAKEN: whether calls must be taken over (some), or none can be (none)
 tests_run() {
-	local expected=$1 n status
+	local expected=$1 n status start=$SECONDS
 	shift
+	[[ " ${PROGRAMS:-$1} " == *" $1 "* ]] || return
+	late "$1_perf ${*:2}" && return
 	with "$mode" tests_once "$work/tests" "$@"
 	status=$?
-	if [ $status != 0 ] && ! tests_once "$work/alone" "$@" && [ "$(tests_summary "$work/alone")" = "$(tests_summary "$work/tests")" ]; then
+	if [ $status = 124 ] && late "$1_perf ${*:2}, after $(tests_summary "$work/tests")"; then
+		return
+	fi
+	if [ $status != 0 ] && [ $status != 124 ] && ! tests_once "$work/alone" "$@" && [ "$(tests_summary "$work/alone")" = "$(tests_summary "$work/tests")" ]; then
 		skip "$1_perf ${*:2}: NCCL fails in the same way without the shim: $(grep -h 'failure\|error' "$work/alone" | head -1)"
 		return
 	fi
 	grep -q 'Out of bounds values *: 0 OK' "$work/tests" && [ $status = 0 ]
-	result $? "$1_perf ${*:2}: $(tests_summary "$work/tests"); $(counts)"
+	result $? "$1_perf ${*:2}: $(tests_summary "$work/tests"); $(counts); $((SECONDS - start)) s"
 	[ $status = 0 ] || tail -5 "$work/tests" | sed 's/^/# /'
 	n=$(taken)
 	case $expected in
@@ -210,30 +232,35 @@ tests_run() {
 }
 
 part_tests() {
-	local program way ways=("-g 1")
+	local program way ways=()
 	if [ -z "${NCCL_TESTS:-}" ]; then
 		skip 'nccl-tests (NCCL_TESTS is not set)'
 		return
 	fi
 	case $gpus in
 	1) ;;
-	2) ways+=("-g 2" "-t 2 -g 1" "-g 2 -G 3") ;;
+	2) ways=("-g 2" "-t 2 -g 1" "-g 2 -G 3") ;;
 	*) ways=("-g $gpus" "-t $gpus -g 1" "-g $gpus -G 3") ;;
 	esac
-	for program in all_reduce all_gather reduce_scatter broadcast reduce alltoall; do
-		for way in "${ways[@]}"; do
+	# Each program in one way before any of them in the next one. Of broadcast and alltoall there are fewest kinds.
+	for way in "${ways[@]}"; do
+		for program in broadcast alltoall all_gather reduce_scatter reduce all_reduce; do
 			# shellcheck disable=SC2086 # options
-			tests_run "$([ "$way" = "-g 1" ] && echo none || echo some)" $program $way
+			tests_run some $program $way
+		done
+		[ "$way" = "${ways[0]}" ] || continue
+		for program in sendrecv gather scatter alltoallv hypercube; do
+			# shellcheck disable=SC2086 # options
+			[ ! -x "$NCCL_TESTS/${program}_perf" ] || tests_run none $program $way
 		done
 	done
 	# Registered buffers, several calls in a group, the legacy stream.
 	for way in "-R 1" "-m 4" "-y 1"; do
 		# shellcheck disable=SC2086 # options
-		[ "$gpus" = 1 ] || tests_run some all_reduce -g $gpus $way
+		[ "$gpus" = 1 ] || tests_run some all_reduce -g "$gpus" $way
 	done
-	for program in sendrecv gather scatter alltoallv hypercube; do
-		# shellcheck disable=SC2086 # options
-		[ ! -x "$NCCL_TESTS/${program}_perf" ] || tests_run none $program ${ways[-1]%% -G*}
+	for program in all_reduce all_gather reduce_scatter broadcast reduce alltoall; do
+		tests_run none $program -g 1
 	done
 }
 
@@ -241,7 +268,7 @@ part_tests() {
 all_passed=0 all_failed=0 all_skipped=0
 for part in "$@"; do
 	passed=0 failed=0 skipped=0 start=$SECONDS
-	"part_$part"
+	late "$part" || "part_$part"
 	echo "shim $part: $passed passed, $failed failed, $skipped skipped, $((SECONDS - start)) s"
 	all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed)) all_skipped=$((all_skipped + skipped))
 done

@@ -62,7 +62,7 @@ static int meet(const struct engine_request *q, struct rendezvous **ret)
 	int e = rendezvous_join(&r, ret);
 
 	if (e == -ETIMEDOUT)
-		return err_set(ETIMEDOUT, "%s within %g s", err_msg(), (double)r.limit_us / 1e6);
+		return err_wrap(e, "after %g s", (double)r.limit_us / 1e6);
 	return e;
 }
 

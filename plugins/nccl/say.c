@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -109,6 +110,21 @@ static int open_output(const char *host)
 	return fd >= 0 ? fd : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
+/* Nobody may read any more: the signal of that ends a program that never writes there itself, and is for none of its handlers. */
+static void write_all(int fd, const char *line, size_t n)
+{
+	const struct timespec none = {0};
+	sigset_t pipe, old, pending;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	sigpending(&pending);
+	if (write(fd, line, n) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipe, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
 /* In one write, so that lines of several processes do not mix. */
 static void write_line(enum say_level level, const char *text)
 {
@@ -123,8 +139,8 @@ static void write_line(enum say_level level, const char *text)
 	fd = open_output(host);
 	if (fd < 0)
 		return;
-	if (n > 0 && write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		errno = 0; /* nowhere to say it */
+	if (n > 0)
+		write_all(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 	close(fd);
 }
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
+#include "device/presence.h"
+#include "nccl/comms.h"
+#include "nccl/shim.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -490,10 +494,22 @@ static int make_later(struct rank *r)
 	return status == NCCL_SUCCESS ? state : status;
 }
 
+/* Somebody else is there, and does not come. The descriptor, to be closed. */
+static int announce_another(const struct rank *r)
+{
+	const enum shim_mode mode = shim_mode();
+	struct comms_key key = comms_key(NULL, &r->rig->id, sizeof(r->rig->id));
+
+	key = comms_key(&key, &mode, sizeof(mode));
+	return presence_announce(key.text, r->me);
+}
+
 static int make_comm(struct rank *r, enum rig_way way)
 {
 	int status;
 
+	if (way == RIG_NAME_TAKEN && r->me == r->n - 1)
+		r->another = announce_another(r);
 	if (way == RIG_LAST_WITHOUT && r->me == r->n - 1)
 		return real_CommInitRank()(&r->comm, r->n, r->rig->id, r->me);
 	if (way == RIG_NOT_BLOCKING)
@@ -513,6 +529,8 @@ static void *run_rank(void *argument)
 		s->what(r);
 	if (r->comm)
 		rig_check(r, ncclCommDestroy(r->comm));
+	if (r->another > 0)
+		close(r->another);
 	return NULL;
 }
 

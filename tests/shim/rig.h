@@ -33,6 +33,7 @@ struct rank {
 	struct device_set *set;
 	struct stream streams[RIG_STREAMS];
 	void *native[RIG_STREAMS];
+	int another; /* RIG_NAME_TAKEN: a descriptor */
 	char error[256];
 };
 
@@ -52,6 +53,7 @@ enum rig_way {
 	RIG_SHIM,
 	RIG_LAST_WITHOUT, /* the last rank calls the real functions */
 	RIG_NOT_BLOCKING,
+	RIG_NAME_TAKEN, /* somebody else announces the last rank */
 };
 
 /* What goes wrong in this process while it makes its communicator. */

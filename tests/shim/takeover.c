@@ -617,6 +617,18 @@ static unsigned times(const char *text, const char *what)
 	return n;
 }
 
+/* The standard error becomes a pipe that ends a program which writes there. */
+static void close_readers(void)
+{
+	int ends[2];
+
+	if (pipe(ends) < 0)
+		return;
+	dup2(ends[1], 2);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* Where NCCL_DEBUG_FILE cannot be opened, lines go to the standard error. */
 static void case_says(void)
 {
@@ -626,6 +638,9 @@ static void case_says(void)
 	listen(&h);
 	in_threads(2, what_is_faster, true, "with a log that cannot be opened");
 	in_threads(2, of_nothing, true, "a call of no element");
+	close_readers();
+	in_threads(2, what_is_faster, true, "with a log that nobody reads");
+	dup2(fileno(h.file), 2);
 	hear(&h);
 	unsetenv("NCCL_DEBUG_FILE");
 	check(strstr(h.text, "took over 0 calls, passed on 1\n"),
@@ -669,6 +684,16 @@ static void left_for(const struct reason *r)
 	      text);
 	if (!strstr(h.text, r->words))
 		fprintf(stderr, "%s\n", h.text);
+}
+
+/* What waits for a rank that is announced and does not come. */
+static void case_squatted(void)
+{
+	static const struct reason reason = {
+		"somebody else has a rank's name", {0}, NULL, RIG_NAME_TAKEN, false, 2,
+		"left to NCCL: after 0.3 s: "};
+
+	left_for(&reason);
 }
 
 static void case_reasons(void)
@@ -825,6 +850,7 @@ int main(int argc, char **argv)
 		     {"killed", case_killed},
 		     {"says", case_says},
 		     {"reasons", case_reasons},
+		     {"squatted", case_squatted},
 		     {"processes", case_processes},
 		     {"process_off", case_process_off}};
 

@@ -185,8 +185,9 @@ int onehop_recv(struct onehop_comm *comm, void *out, size_t count, enum onehop_t
 
 /*
  * What this thread calls between the two is checked at once, and enqueued by the last onehop_group_end (groups may be
- * nested), in the order of the calls, for any number of communicators and streams. Sends and receives of one
- * communicator and stream become one kernel, where the first of them was called. Buffers must not change until then.
+ * nested), for any number of communicators and streams: first the operations of all ranks, in the order of the calls, then the sends and
+ * receives, wherever they were called among them. Those of one communicator and stream become one kernel. Where several communicators have
+ * some, all ranks call the first one of each in the same order. Buffers must not change until then.
  * What the group holds of a communicator that this thread closes before its end is dropped.
  * onehop_group_end: the error of the first operation that could not be enqueued; those behind it are not, and the
  * communicator should be aborted. If a call in the group failed, nothing is enqueued.

@@ -83,6 +83,7 @@ static int run_pairs(struct group_call *calls, size_t n)
 	return pairs_enqueue(calls->comm, calls->call.stream, pairs, count);
 }
 
+/* Sends and receives last: each rank has others, and operations may be anywhere among them. */
 static int run(struct group_call *calls, size_t n)
 {
 	int r = 0;
@@ -90,7 +91,8 @@ static int run(struct group_call *calls, size_t n)
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (calls[i].kind == GROUP_OPERATION)
 			r = operation_enqueue(calls[i].comm, calls[i].o, &calls[i].call);
-		else if (!calls[i].done)
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (calls[i].kind != GROUP_OPERATION && !calls[i].done)
 			r = run_pairs(&calls[i], n - i);
 	return r;
 }

@@ -19,8 +19,8 @@ struct group_call {
 int comm_group_add(const struct group_call *call);
 void comm_group_start(void);
 /*
- * At the end of the outermost group all is enqueued in the order of the calls; sends and receives of one communicator
- * and stream together, where the first of them was called. After an error nothing more is enqueued.
+ * At the end of the outermost group all operations are enqueued in the order of the calls, then sends and receives, those of one
+ * communicator and stream together. After an error nothing more is enqueued.
  */
 int comm_group_end(void);
 /* Calls of a communicator that is about to be closed. */

@@ -675,6 +675,43 @@ static void mixed_groups(void **state)
 	close_all(&b);
 }
 
+/*
+ * Each rank has a group of its own, where an operation is at another place among its messages than on other ranks. No message fits into the
+ * slots, so none ends before its receive starts.
+ */
+static void operations_between_messages(void **state)
+{
+	const size_t bytes = 16 << 20;
+	unsigned char *buffer[3];
+	struct all a;
+
+	(void)state;
+	open_all(&a, &simulated);
+	for (int i = 0; i < 3; i++)
+		assert_ok(onehop_alloc(a.comms[i], bytes, (void **)&buffer[i]));
+	memset(buffer[0], 0x5a, bytes);
+	for (int i = 0; i < RANKS; i++) {
+		assert_ok(onehop_group_start());
+		if (i == 0)
+			assert_ok(onehop_send(a.comms[i], buffer[i], bytes, ONEHOP_INT8, 1, NULL));
+		if (i == 1)
+			assert_ok(onehop_recv(a.comms[i], buffer[i], bytes, ONEHOP_INT8, 0, NULL));
+		assert_ok(onehop_all_reduce(a.comms[i], a.in[i], a.out[i], COUNT, ONEHOP_INT32,
+					    ONEHOP_SUM, NULL));
+		if (i == 0)
+			assert_ok(onehop_send(a.comms[i], buffer[i], bytes, ONEHOP_INT8, 2, NULL));
+		if (i == 2)
+			assert_ok(onehop_recv(a.comms[i], buffer[i], bytes, ONEHOP_INT8, 0, NULL));
+		assert_ok(onehop_group_end());
+	}
+	for (int i = 0; i < RANKS; i++) {
+		assert_ok(onehop_wait(a.comms[i], NULL));
+		assert_int_equal(a.out[i][1], 60 + RANKS);
+		assert_true(i == 0 || i == 3 || !memcmp(buffer[i], buffer[0], bytes));
+	}
+	close_all(&a);
+}
+
 static void what_groups_refuse(void **state)
 {
 	struct all a;
@@ -800,6 +837,7 @@ int main(void)
 		cmocka_unit_test(large_mail_both_ways),
 		cmocka_unit_test(a_ring_without_groups),
 		cmocka_unit_test(mixed_groups),
+		cmocka_unit_test(operations_between_messages),
 		cmocka_unit_test(what_groups_refuse),
 		cmocka_unit_test(a_group_outlives_a_communicator),
 		cmocka_unit_test(sizes_that_differ),

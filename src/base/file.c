@@ -115,7 +115,7 @@ static const struct {
 	const char *begins, *has; /* has NULL: anything */
 	const char *what, *instead;
 } texts[] = {
-	{"<?xml", NULL, "XML", "of nvidia-smi -q -x give the output without -x"},
+	{"<?xml", NULL, "XML", NULL},
 	{"<!DOCTYPE html", NULL, "a web page", SHOWN_TEXT},
 	{"<html", NULL, "a web page", SHOWN_TEXT},
 	{"#!", NULL, "a script", "give what it prints; onehop env --script reads its settings"},

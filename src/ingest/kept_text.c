@@ -62,8 +62,8 @@ static const char *behind_prompt(const char *command)
 /* What decoders look for in the command above a part; anything else there may be private text. */
 static bool command_matters(const char *command)
 {
-	static const char *const marks[] = {"-p2p", "/proc/cmdline", "grep", "nvidia-smi -i",
-					    "nvidia-smi --id"};
+	static const char *const marks[] = {"-p2p",          "/proc/cmdline",   "grep",
+					    "nvidia-smi -i", "nvidia-smi --id", "--use_cuda"};
 
 	for (size_t i = 0; i < ARRAY_LEN(marks); i++)
 		if (strstr(command, marks[i]))

@@ -146,11 +146,12 @@ static bool begins_entry(const char *key)
 	return false;
 }
 
+/* A page may quote the log. */
 static void trim(const char **line, size_t *n)
 {
 	while (*n && strchr(" \t\r", (*line)[*n - 1]) && (*line)[*n - 1])
 		--*n;
-	while (*n && strchr(" \t", **line) && **line) {
+	while (*n && strchr(" \t>", **line) && **line) {
 		++*line;
 		--*n;
 	}

@@ -29,6 +29,8 @@ static const struct part_kind part_kinds[] = {
 	 .missing = {"gpu", "stated/all-gpus"},
 	 .gives =
 		 "the same, BAR1, PCIe link, MIG, compute mode, display, fabric; whole, or sections of memory"},
+	{"nvidia-smi -q -x", smi_xml_match, smi_query_decode, PART_STATES, .first = "<",
+	 .missing = {"gpu", "stated/all-gpus"}, .keep = smi_xml_keep, .gives = "the same, as XML"},
 	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES, .first = "GN",
 	 .gives =
 		 "distance and NVLinks of each pair of GPUs, NUMA nodes; NICs by the names of its legend, and their distance to each GPU"},
@@ -348,13 +350,17 @@ static void find_cut(struct part *p, const struct text_line *lines, size_t n)
 	p->cut |= p->cut_at || part_cut_in(p, 0, p->n);
 }
 
-/* "Timestamp : Sun Nov 22 09:40:35 2026" of nvidia-smi -q, or a log's first line. */
+/* "Timestamp : Sun Nov 22 09:40:35 2026" of nvidia-smi -q, the same of -x, or a log's first line. */
 static struct text_time own_time(const struct part *p)
 {
 	enum { FIRST_LINES = 4 };
 
 	for (size_t i = 0; i < p->n && i < FIRST_LINES; i++) {
-		const char *stamp = line_value(&p->lines[i], "Timestamp");
+		static const char element[] = "<timestamp>";
+		const char *s = line_text(&p->lines[i]);
+		const char *stamp = text_starts_with(s, element)
+					    ? s + strlen(element)
+					    : line_value(&p->lines[i], "Timestamp");
 
 		if (stamp)
 			return text_time_at(stamp, NULL);

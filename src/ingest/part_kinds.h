@@ -16,8 +16,10 @@ PART_KIND(lspci_tree); /* lspci_tree.c */
 PART_KIND(smi_table);  /* nvidia_smi.c */
 PART_KIND(smi_list);   /* nvidia_smi.c */
 PART_KIND(smi_query);  /* nvidia_smi_query.c */
-PART_KIND(smi_topo);   /* nvidia_smi_topo.c */
-PART_KIND(smi_p2p);    /* nvidia_smi_topo.c */
+size_t smi_xml_match(struct part *p, const struct text_line *lines, size_t n);
+const char *smi_xml_keep(const struct part *p, const struct text_line *l, struct arena *a);
+PART_KIND(smi_topo); /* nvidia_smi_topo.c */
+PART_KIND(smi_p2p);  /* nvidia_smi_topo.c */
 /* A level of NVML as the matrix of topo -m has it; "?": no such level. */
 const char *smi_level_word(int64_t level);
 PART_KIND(kernel_lines); /* kernel_lines.c */

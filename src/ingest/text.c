@@ -279,37 +279,49 @@ static bool add_empty(struct text_splitter *s)
 	return true;
 }
 
-static void add_line(struct text_splitter *s, const char *line, size_t n)
+/* Cleaned into `scratch`, without blanks at its end. */
+static void clean_line(struct text_splitter *s, const char *line, size_t n)
 {
-	char *end;
+	const char *start;
 
-	s->number++;
+	s->scratch.len = 0;
+	strbuf_add(&s->scratch, line, n);
+	strbuf_putc(&s->scratch, '\0');
+	start = s->scratch.text;
+	s->scratch.len = (size_t)(clean(line, n, s->scratch.text) - start);
+	while (s->scratch.len && start[s->scratch.len - 1] == ' ')
+		s->scratch.len--;
+}
+
+/* What the line says in the log that it is a part of. */
+static void read_log_json(struct text_splitter *s)
+{
 	s->logged.len = 0;
-	switch (log_json_line(&s->log, line, n, &s->logged)) {
+	switch (log_json_line(&s->log, s->scratch.text, s->scratch.len, &s->logged)) {
 	case LOG_JSON_OTHER:
 		break;
 	case LOG_JSON_EMPTY:
-		n = 0;
+		s->scratch.len = 0;
 		break;
 	case LOG_JSON_TEXT:
-		line = s->logged.text;
-		n = s->logged.len;
+		clean_line(s, s->logged.text, s->logged.len);
 	}
+}
+
+static void add_line(struct text_splitter *s, const char *line, size_t n)
+{
+	s->number++;
 	if (!n && add_empty(s))
 		return;
 	if (s->drop_encoded && is_encoded(line, n)) {
 		add_encoded(s);
 		return;
 	}
-	s->scratch.len = 0;
-	strbuf_add(&s->scratch, line, n);
-	strbuf_putc(&s->scratch, '\0');
-	end = clean(line, n, s->scratch.text);
-	while (end > s->scratch.text && end[-1] == ' ')
-		end--;
-	if (end == s->scratch.text && add_empty(s))
+	clean_line(s, line, n);
+	read_log_json(s);
+	if (!s->scratch.len && add_empty(s))
 		return;
-	push_line(s, arena_strndup(s->arena, s->scratch.text, (size_t)(end - s->scratch.text)));
+	push_line(s, arena_strndup(s->arena, s->scratch.text, s->scratch.len));
 }
 
 /* Of a line without an end, which no tool prints, the start is enough. */

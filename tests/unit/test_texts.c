@@ -109,6 +109,63 @@ static void assert_fact(struct fact_int f, int64_t value, const char *from)
 	"        State                             : N/A\n"                                        \
 	"        Status                            : N/A\n"
 
+/* The same GPU, as -x prints it. */
+#define QUERY_XML                                                                                  \
+	"<?xml version=\"1.0\" ?>\n"                                                               \
+	"<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n"                              \
+	"<nvidia_smi_log>\n"                                                                       \
+	"\t<timestamp>Sun Nov 22 09:40:35 2026</timestamp>\n"                                      \
+	"\t<driver_version>550.90.07</driver_version>\n"                                           \
+	"\t<cuda_version>12.4</cuda_version>\n"                                                    \
+	"\t<attached_gpus>1</attached_gpus>\n"                                                     \
+	"\t<gpu id=\"00000000:41:00.0\">\n"                                                        \
+	"\t\t<product_name>NVIDIA A100-SXM4-40GB</product_name>\n"                                 \
+	"\t\t<mig_mode>\n"                                                                         \
+	"\t\t\t<current_mig>Enabled</current_mig>\n"                                               \
+	"\t\t\t<pending_mig>Enabled</pending_mig>\n"                                               \
+	"\t\t</mig_mode>\n"                                                                        \
+	"\t\t<mig_devices>\n"                                                                      \
+	"\t\t\t<mig_device>\n"                                                                     \
+	"\t\t\t\t<index>0</index>\n"                                                               \
+	"\t\t\t\t<fb_memory_usage>\n"                                                              \
+	"\t\t\t\t\t<total>4864 MiB</total>\n"                                                      \
+	"\t\t\t\t</fb_memory_usage>\n"                                                             \
+	"\t\t\t\t<bar1_memory_usage>\n"                                                            \
+	"\t\t\t\t\t<total>8191 MiB</total>\n"                                                      \
+	"\t\t\t\t</bar1_memory_usage>\n"                                                           \
+	"\t\t\t</mig_device>\n"                                                                    \
+	"\t\t</mig_devices>\n"                                                                     \
+	"\t\t<serial>1650522003820</serial>\n"                                                     \
+	"\t\t<pci>\n"                                                                              \
+	"\t\t\t<pci_device_id>20B010DE</pci_device_id>\n"                                          \
+	"\t\t\t<pci_gpu_link_info>\n"                                                              \
+	"\t\t\t\t<pcie_gen>\n"                                                                     \
+	"\t\t\t\t\t<max_link_gen>4</max_link_gen>\n"                                               \
+	"\t\t\t\t\t<current_link_gen>1</current_link_gen>\n"                                       \
+	"\t\t\t\t</pcie_gen>\n"                                                                    \
+	"\t\t\t\t<link_widths>\n"                                                                  \
+	"\t\t\t\t\t<max_link_width>16x</max_link_width>\n"                                         \
+	"\t\t\t\t\t<current_link_width>8x</current_link_width>\n"                                  \
+	"\t\t\t\t</link_widths>\n"                                                                 \
+	"\t\t\t</pci_gpu_link_info>\n"                                                             \
+	"\t\t</pci>\n"                                                                             \
+	"\t\t<performance_state>P8</performance_state>\n"                                          \
+	"\t\t<fb_memory_usage>\n"                                                                  \
+	"\t\t\t<total>40960 MiB</total>\n"                                                         \
+	"\t\t</fb_memory_usage>\n"                                                                 \
+	"\t\t<bar1_memory_usage>\n"                                                                \
+	"\t\t\t<total>65536 MiB</total>\n"                                                         \
+	"\t\t</bar1_memory_usage>\n"                                                               \
+	"\t\t<retired_pagelist>\n"                                                                 \
+	"\t\t</retired_pagelist>\n"                                                                \
+	"\t\t<fabric>\n"                                                                           \
+	"\t\t\t<state>N/A</state>\n"                                                               \
+	"\t\t\t<status>N/A</status>\n"                                                             \
+	"\t\t</fabric>\n"                                                                          \
+	"\t</gpu>\n"                                                                               \
+	"\n"                                                                                       \
+	"</nvidia_smi_log>\n"
+
 #define PORT                                                                                             \
 	"00:01.1 PCI bridge [0604]: Advanced Micro Devices, Inc. [AMD] Starship/Matisse GPP Bridge "     \
 	"[1022:1483] (prog-if 00 [Normal decode])\n"                                                     \
@@ -381,6 +438,55 @@ static void smi_query(void **state)
 	assert_fact(g->pci->device, 0x20b0, "a:20");
 	assert_true(fact_absent(g->fabric_state));
 	assert_fact(g->nvml_index, 0, "nvmlDeviceGetHandleByIndex");
+	machine_free(m);
+}
+
+/* Of a page that is cut within it, the rest is unknown. */
+static void smi_query_xml(void **state)
+{
+	struct machine *m = machine_of_one(QUERY_XML);
+	const struct gpu *g = &m->gpus[0];
+	AUTO_FREE char *cut =
+		xstrndup(QUERY_XML,
+			 (size_t)(strstr(QUERY_XML, "\n\t\t<bar1_memory_usage>") + 1 - QUERY_XML));
+	AUTO_FREE char *page = xprintf("see\n```xml\n%s[...]\n```\n", cut);
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 1);
+	assert_fact(g->vram_bytes, 40960LL << 20, "a:41");
+	assert_fact(g->bar1_bytes, 65536LL << 20, "a:44");
+	assert_fact(g->mig_enabled, 1, "a:11");
+	assert_fact(g->pcie_gen, 1, "a:31");
+	assert_fact(g->pcie_width, 8, "a:35");
+	assert_fact(g->pci->device, 0x20b0, "a:27");
+	assert_true(fact_absent(g->fabric_state));
+	assert_fact(g->nvml_index, 0, "nvmlDeviceGetHandleByIndex");
+	assert_string_equal(m->driver.module_version.value, "550.90.07");
+	machine_free(m);
+	m = machine_of_one(page);
+	assert_int_equal(m->gpu_n, 1);
+	assert_fact(m->gpus[0].vram_bytes, 40960LL << 20, "a:43");
+	assert_true(fact_unknown(m->gpus[0].bar1_bytes));
+	assert_non_null(strstr(FACT_WHY(m->gpus[0].bar1_bytes), "cut off at a:44"));
+	machine_free(m);
+}
+
+/* Both forms show their time, so that the newer one counts. */
+static void smi_query_xml_and_text(void **state)
+{
+	static const char newer[] = "==============NVSMI LOG==============\n\n"
+				    "Timestamp                    : Mon Nov 23 09:40:35 2026\n"
+				    "Driver Version               : 570.10\n\n"
+				    "Attached GPUs                : 1\n"
+				    "GPU 00000000:41:00.0\n"
+				    "    BAR1 Memory Usage\n"
+				    "        Total                : 256 MiB\n";
+	const char *const texts[] = {newer, QUERY_XML};
+	struct machine *m = machine_of_texts(texts, 2);
+
+	(void)state;
+	assert_fact(m->gpus[0].bar1_bytes, 256LL << 20, "a:9");
+	assert_string_equal(m->driver.module_version.value, "570.10");
 	machine_free(m);
 }
 
@@ -3136,6 +3242,8 @@ int main(void)
 		cmocka_unit_test(lspci_tree),
 		cmocka_unit_test(smi_tables),
 		cmocka_unit_test(smi_query),
+		cmocka_unit_test(smi_query_xml),
+		cmocka_unit_test(smi_query_xml_and_text),
 		cmocka_unit_test(smi_sections),
 		cmocka_unit_test(smi_without_addresses),
 		cmocka_unit_test(smi_cut),

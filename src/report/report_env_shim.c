@@ -25,6 +25,8 @@ struct shim_view {
 	const struct topology *t;
 	const struct tune_use *tuned;
 	bool no_p2p, no_shm;    /* NCCL's settings, which the shim obeys */
+	bool no_driver;         /* CUDA does not start */
+	const char *mode;       /* ONEHOP_SHIM of this shell; NULL: not set */
 	size_t gpu[MEMBERS], n; /* that can be ranks */
 };
 
@@ -44,14 +46,23 @@ static bool may_not_use_p2p(const struct topology *t)
 	       (level && (strcasecmp(level->value, "LOC") == 0 || strcmp(level->value, "0") == 0));
 }
 
+/* As plugins/nccl/shim.c decides. */
+static bool is_off(const char *mode)
+{
+	return mode && *mode && strcasecmp(mode, "on") != 0 && strcmp(mode, "1") != 0 &&
+	       strcasecmp(mode, "all") != 0;
+}
+
 static struct shim_view look_at(const struct topology *t, const struct tune_use *tuned)
 {
 	struct shim_view v = {.t = t,
 			      .tuned = tuned,
 			      .no_p2p = may_not_use_p2p(t),
-			      .no_shm = setting_is_on(t, "NCCL_SHM_DISABLE")};
+			      .no_shm = setting_is_on(t, "NCCL_SHM_DISABLE"),
+			      .no_driver = path_driver_is_out(topology_path(t, 0, 1)),
+			      .mode = t->machine->recorded ? NULL : getenv("ONEHOP_SHIM")};
 
-	for (size_t i = 0; i < t->gpu_n && v.n < MEMBERS; i++) {
+	for (size_t i = 0; !v.no_driver && !is_off(v.mode) && i < t->gpu_n && v.n < MEMBERS; i++) {
 		const struct gpu *g = &t->machine->gpus[t->endpoints[i].index];
 
 		if (!device_faults(t->machine, t->endpoints[i].pci, g) &&
@@ -124,27 +135,53 @@ static void add_line(struct document *out, const struct shim_view *v)
 
 /* ---- what is taken over ---- */
 
-/* Measured on these GPUs; a table has other sizes and is read between them, as the shim does. */
-static void add_times(struct document *out, const struct tuned *t, const struct faster *f)
+/* libonehop's times on these GPUs; a table has other sizes and is read between them, as the shim does. false: it has none. */
+static bool add_times(struct document *out, const struct tuned *t, const struct faster *f)
 {
-	const uint64_t sizes[] = {1u << 10, 64u << 10, f->bytes};
 	AUTO_STRBUF struct strbuf b = {0};
 	char size[BYTES_TEXT_SIZE];
 	struct comm_facts facts;
 	struct choice c;
+	bool slower = false;
 
 	comm_facts_make(f->ranks, f->direct, 128, 1024, &facts);
 	facts.times = t->times[f->direct ? TUNED_DIRECT : TUNED_HOST];
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		operation_choose(&facts, f->operation, sizes[i] / 4, ELEMENT_FLOAT32, ALGORITHM_N,
+	for (unsigned i = 0; i < FASTER_RANGES; i++) {
+		const struct faster_range *r = &f->ranges[i];
+
+		operation_choose(&facts, f->operation, r->bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N,
 				 &c);
-		if (c.measured)
-			strbuf_printf(&b, "%s%.1f us for %s", b.len ? ", " : "", c.us,
-				      bytes_text(sizes[i], size));
+		if (!c.measured)
+			continue;
+		strbuf_printf(&b, "%s%s %.1f us", b.len ? ", " : "", bytes_text(r->bytes, size),
+			      c.us);
+		if (r->nccl_us > 0)
+			strbuf_printf(&b, " (%.2f)", c.us / r->nccl_us);
+		slower |= r->nccl_us > 0 && c.us > r->nccl_us;
 	}
 	if (b.len)
-		document_item(out, STYLE_PLAIN, 0, "here", "%s, measured by onehop tune on %.10s",
-			      strbuf_str(&b), t->date);
+		document_item(
+			out, slower ? STYLE_WARN : STYLE_PLAIN, 0, "here",
+			"%s, measured by onehop tune on %.10s; in brackets divided by NCCL's time in graphs, which is that of %s",
+			strbuf_str(&b), t->date, f->machine);
+	return b.len > 0;
+}
+
+/* What was measured elsewhere. */
+static void add_ranges(struct document *out, const struct faster *f)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	char size[BYTES_TEXT_SIZE];
+
+	for (unsigned i = 0; i < FASTER_RANGES; i++) {
+		const struct faster_range *r = &f->ranges[i];
+
+		strbuf_printf(&b, "%s%.2f", i ? ", " : "", r->least);
+		if (r->most > r->least)
+			strbuf_printf(&b, " to %.2f", r->most);
+		strbuf_printf(&b, " up to %s", bytes_text(r->bytes, size));
+	}
+	document_item(out, STYLE_PLAIN, 0, "by size", "in graphs there: %s", strbuf_str(&b));
 }
 
 /* Whether there is such a communicator here. */
@@ -162,16 +199,22 @@ static bool add_row(struct document *out, const struct shim_view *v, const struc
 		f->direct ? "directly" : "through the host's memory", bytes_text(f->bytes, size),
 		f->least, f->most, f->machine, n,
 		f->ranks == 2 ? text_plural(n, "pair", "pairs") : text_plural(n, "set", "sets"));
-	if (is_tuned(v->tuned) && v->tuned->table.identity.n == f->ranks)
-		add_times(out, &v->tuned->table, f);
+	if (!is_tuned(v->tuned) || v->tuned->table.identity.n != f->ranks ||
+	    !add_times(out, &v->tuned->table, f))
+		add_ranges(out, f);
 	return true;
 }
 
-static void add_left(struct document *out, const struct shim_view *v)
+/* What keeps the shim from communicators that it takes over elsewhere. */
+static void add_limits(struct document *out, const struct shim_view *v)
 {
-	const char *mode = v->t->machine->recorded ? NULL : getenv("ONEHOP_SHIM");
-
-	if (v->n < v->t->gpu_n && v->n < MEMBERS)
+	if (v->no_driver)
+		document_item(out, STYLE_WARN, 0, "driver",
+			      "CUDA does not start here, and NCCL does not either (onehop check)");
+	else if (is_off(v->mode))
+		document_item(out, STYLE_WARN, 0, "settings",
+			      "ONEHOP_SHIM=%s of this shell turns it off", v->mode);
+	else if (v->n < v->t->gpu_n && v->n < MEMBERS)
 		document_item(out, STYLE_WARN, 0, "left to NCCL",
 			      "communicators with a GPU that cannot be used, is divided (MIG) or "
 			      "shows a desktop: %zu of %zu",
@@ -182,9 +225,14 @@ static void add_left(struct document *out, const struct shim_view *v)
 			      v->no_shm
 				      ? ". NCCL_SHM_DISABLE is set too: everything is left to NCCL"
 				      : "");
-	if (mode && *mode)
+	if (v->mode && strcasecmp(v->mode, "all") == 0)
 		document_item(out, STYLE_WARN, 0, "settings",
-			      "ONEHOP_SHIM=%s is set in this shell: off takes over nothing", mode);
+			      "ONEHOP_SHIM=all of this shell takes over more, also what NCCL was "
+			      "measured to be faster at");
+}
+
+static void add_left(struct document *out)
+{
 	document_item(out, STYLE_DIM, 0, "left to NCCL",
 		      "other types than float32, float16 and bfloat16, other reductions than sum "
 		      "and average, other sizes and operations, communicators of more GPUs or "
@@ -223,7 +271,10 @@ void report_env_shim(struct document *out, const struct topology *t, const struc
 		add_source(out, tuned);
 	else if (!unknown)
 		document_item(out, STYLE_WARN, 0, "taken over", "nothing");
-	add_left(out, &v);
+	add_limits(out, &v);
+	if (!rows)
+		return;
+	add_left(out);
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
 		"Where NCCL has NVLink multicast (NVLS), these times were not compared with it.");

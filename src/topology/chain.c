@@ -819,9 +819,10 @@ bool path_is_refused(const struct path *p)
 		seen != REASON_OBSERVED_FAST);
 }
 
-/* CUDA does not even start. */
-static bool driver_is_out(const struct chain_link *driver)
+bool path_driver_is_out(const struct path *p)
 {
+	const struct chain_link *driver = &p->chain[CHAIN_DRIVER];
+
 	return driver->state == CHAIN_BAD &&
 	       (driver->reason == REASON_DRIVER_ABSENT || driver->reason == REASON_DRIVER_LIBRARY);
 }
@@ -842,7 +843,7 @@ static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict 
 {
 	enum chain_reason seen = p->chain[CHAIN_OBSERVED].reason;
 
-	if (p->chain[CHAIN_DEVICE].state == CHAIN_BAD || driver_is_out(&p->chain[CHAIN_DRIVER]))
+	if (p->chain[CHAIN_DEVICE].state == CHAIN_BAD || path_driver_is_out(p))
 		return judged;
 	if (seen == REASON_OBSERVED_WORKS)
 		return PAIR_DIRECT;

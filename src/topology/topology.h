@@ -279,6 +279,8 @@ bool path_is_refused(const struct path *p);
 /* The driver refuses the pair, and a log shows that NCCL connected it by P2P: one of the two is not of this
  * state of the machine. */
 bool path_nccl_contradicts_driver(const struct path *p);
+/* CUDA does not even start on this machine: the driver is not loaded, or its library is another one's. */
+bool path_driver_is_out(const struct path *p);
 /* One sentence that names port, register and value read. */
 const char *chain_explain(const struct path *p, const struct chain_link *l, char *buf, size_t size);
 

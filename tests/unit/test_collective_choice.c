@@ -6,6 +6,7 @@
 #include "collective/operation.h"
 
 #include "base/array.h"
+#include "collective/faster.h"
 #include "collective/slots.h"
 
 #include <math.h>
@@ -566,9 +567,36 @@ static void groups_are_direct_within(void **state)
 	assert_int_equal(f.groups.n, 2);
 }
 
+/* What the shim takes over, and what is said of its gain, are of the same sizes. */
+static void ranges_of_what_is_faster_are_its_sizes(void **state)
+{
+	const struct faster *f;
+
+	(void)state;
+	for (size_t i = 0; (f = faster_at(i)); i++) {
+		uint64_t before = 0;
+
+		for (unsigned k = 0; k < FASTER_RANGES; k++) {
+			const struct faster_range *r = &f->ranges[k];
+
+			assert_true(r->bytes > before);
+			assert_true(r->least >= f->least && r->least <= r->most &&
+				    r->most <= f->most && r->most < 1);
+			before = r->bytes;
+		}
+		assert_int_equal(before, f->bytes);
+		assert_ptr_equal(faster_find(f->operation, f->ranks, f->direct, f->bytes / 4,
+					     ELEMENT_FLOAT32, REDUCE_SUM),
+				 f);
+		assert_null(faster_find(f->operation, f->ranks, f->direct, f->bytes / 4 + 1,
+					ELEMENT_FLOAT32, REDUCE_SUM));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges_of_what_is_faster_are_its_sizes),
 		cmocka_unit_test(the_fastest_measured_is_chosen),
 		cmocka_unit_test(estimates_are_near_what_was_measured),
 		cmocka_unit_test(every_size_has_a_grid),

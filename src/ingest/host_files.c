@@ -567,3 +567,57 @@ void environment_decode(const struct part *p, struct claims *c)
 		}
 	}
 }
+
+/* ---- the launcher of DeepSpeed ---- */
+
+/*
+ * "[2024-09-08 23:02:49,632] [INFO] [launch.py:139:main] 0 NCCL_DEBUG=INFO" (deepspeed/launcher/launch.py, 0.3 to 0.17): the
+ * rank of the node and each variable that has NCCL in its name; "... Setting CUDA_VISIBLE_DEVICES=0,1" is what the ranks get.
+ */
+static const char *launched_variable(const struct text_line *l)
+{
+	static const char set[] = "Setting ";
+	const char *s = strstr(l->text, "[launch.py:");
+	size_t digits;
+
+	s = s ? strstr(s, ":main] ") : NULL;
+	if (!s)
+		return NULL;
+	s += strlen(":main] ");
+	digits = strspn(s, "0123456789");
+	if (digits && s[digits] == ' ')
+		s += digits + 1;
+	else if (text_starts_with(s, set))
+		s += strlen(set);
+	else
+		return NULL;
+	digits = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	return digits && s[digits] == '=' ? s : NULL;
+}
+
+static bool is_launched_variable(const struct text_line *l)
+{
+	return launched_variable(l) != NULL;
+}
+
+size_t deepspeed_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	n = count_while(lines, n, is_launched_variable);
+	if (n)
+		snprintf(p->about, sizeof(p->about), "%zu %s", n,
+			 text_plural(n, "variable", "variables"));
+	return n;
+}
+
+/* The value is the rest of the line: no shell reads it. */
+void deepspeed_decode(const struct part *p, struct claims *c)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const char *s = launched_variable(&p->lines[i]);
+		const size_t name = s ? name_length(s) : 0;
+
+		if (name)
+			claim(c, CLAIM_AT(p, &p->lines[i]), s + name + 1, "environment/%.*s",
+			      (int)name, s);
+	}
+}

@@ -70,6 +70,8 @@ static const struct part_kind part_kinds[] = {
 	{"environment variables", environment_match, environment_decode, PART_STATES,
 	 .first = "NCUVTeds-",
 	 .gives = "variables of NCCL, CUDA and other libraries, NAME=VALUE, also after export"},
+	{"launcher of DeepSpeed", deepspeed_match, deepspeed_decode, PART_STATES, .first = "[",
+	 .gives = "the variables of NCCL that it prints"},
 	{"command with variables", launch_match, launch_decode, PART_STATES,
 	 .observe = launch_observe, .keep = launch_keep,
 	 .gives =

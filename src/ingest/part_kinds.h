@@ -59,6 +59,7 @@ void lsmod_none_observe(const struct part *p, struct machine *m);
 PART_KIND(modinfo);
 PART_KIND(uname);
 PART_KIND(environment);
+PART_KIND(deepspeed);   /* host_files.c */
 PART_KIND(collect_env); /* collect_env.c */
 void collect_env_observe(const struct part *p, struct machine *m);
 PART_KIND(launch); /* container_lines.c: */

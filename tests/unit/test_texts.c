@@ -977,6 +977,28 @@ static void variables_in_front_of_commands(void **state)
 	machine_free(m);
 }
 
+#define LAUNCH "[2024-09-08 23:02:49,632] [INFO] [launch.py:139:main] "
+
+/* What DeepSpeed's launcher says of its environment; its other lines have no variables of it. */
+static void variables_of_deepspeed(void **state)
+{
+	struct machine *m = machine_of_one(
+		LAUNCH
+		"0 NV_LIBNCCL_PACKAGE=libnccl2=2.15.5-1+cuda11.8\n" LAUNCH
+		"0 NCCL_P2P_LEVEL=SYS\n" LAUNCH "0 NCCL_SOCKET_IFNAME=eth0, eth1\n"
+		"[2024-09-08 23:02:49,632] [INFO] [launch.py:146:main] WORLD INFO DICT: {'localhost': [0, 1]}\n"
+		"[2024-09-08 23:02:49,632] [INFO] [launch.py:168:main] Setting CUDA_VISIBLE_DEVICES=2,3\n"
+		"[2024-09-08 23:02:49,633] [INFO] [launch.py:256:main] process 5 spawned with command: "
+		"['python', 'NCCL_DEBUG=INFO']\n"
+		"[INFO] [trainer.py:139:main] 0 NCCL_IB_DISABLE=1\n");
+
+	(void)state;
+	assert_int_equal(m->nccl.setting_n, 2);
+	assert_setting(m, 0, "NCCL_P2P_LEVEL", "SYS");
+	assert_setting(m, 1, "NCCL_SOCKET_IFNAME", "eth0, eth1");
+	machine_free(m);
+}
+
 /* What two texts disagree about is named as their tools name it, not as onehop stores it. */
 static void disagreements_in_words(void **state)
 {
@@ -3279,6 +3301,7 @@ int main(void)
 		cmocka_unit_test(hosts_in_front_of_lines),
 		cmocka_unit_test(ibstatus_lines),
 		cmocka_unit_test(gid_tables),
+		cmocka_unit_test(variables_of_deepspeed),
 		cmocka_unit_test(disagreements_in_words),
 		cmocka_unit_test(values_of_two_moments),
 		cmocka_unit_test(cut_texts),

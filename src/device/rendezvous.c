@@ -131,11 +131,55 @@ void rendezvous_leave(struct rendezvous *r)
 
 /* ---- exchanges ---- */
 
-static int lost(const struct rendezvous *r, int rank, int err)
+/* The end of all exchanges: whoever goes away after the first is not to blame. */
+static int lost(struct rendezvous *r, int rank, int err)
 {
-	const char *did = err == -ETIMEDOUT ? "does not answer" : "closed its connection";
+	r->farewell = (struct farewell){err, (uint32_t)rank, 0, 1};
+	return rendezvous_lost(r, rank, err);
+}
 
-	return err_set(-err, "rank %d of %d at '%s' %s", rank, r->n, r->key, did);
+/* Of a call. The others wait longer than rank 0, which knows who is missing and says so. */
+static uint64_t deadline_of(const struct rendezvous *r)
+{
+	return deadline_in(r->limit_us + (r->rank ? r->limit_us / 8 : 0));
+}
+
+/* Nothing is exchanged any more once a rank is lost. */
+static int begin_call(const struct rendezvous *r)
+{
+	return r->farewell.result ? rendezvous_say(r, &r->farewell) : 0;
+}
+
+static int end_call(struct rendezvous *r, int err)
+{
+	if (err < 0)
+		say_farewell(r);
+	r->round++;
+	return err;
+}
+
+static int get_farewell(struct rendezvous *r, uint64_t deadline)
+{
+	struct farewell f;
+	int err = receive_all(r->sockets[0], &f, sizeof(f), deadline);
+
+	if (err < 0)
+		return lost(r, 0, err);
+	r->farewell = f;
+	return rendezvous_say(r, &f);
+}
+
+/* Rank 0 may have said why before it closed its connection. */
+static int lost_in_put(struct rendezvous *r, int rank, int err, uint64_t deadline)
+{
+	struct frame f;
+
+	if (err != -EPIPE && err != -ECONNRESET)
+		return lost(r, rank, err);
+	if (rank == 0 && receive_all(r->sockets[0], &f, sizeof(f), deadline) == 0 &&
+	    f.round == GAVE_UP)
+		return get_farewell(r, deadline);
+	return lost(r, rank, -ECONNRESET);
 }
 
 static int put(struct rendezvous *r, int rank, const void *data, size_t size, uint64_t deadline)
@@ -146,15 +190,16 @@ static int put(struct rendezvous *r, int rank, const void *data, size_t size, ui
 
 	if (err == 0)
 		err = send_all(fd, data, size, deadline);
-	return err < 0 ? lost(r, rank, err == -EPIPE ? -ECONNRESET : err) : 0;
+	return err < 0 ? lost_in_put(r, rank, err, deadline) : 0;
 }
 
-static int get_farewell(struct rendezvous *r, int rank, uint64_t deadline)
+/* After the first byte of its frame, where only a byte was expected. */
+static int get_rest_of_farewell(struct rendezvous *r, uint64_t deadline)
 {
-	struct farewell f;
-	int err = receive_all(r->sockets[rank], &f, sizeof(f), deadline);
+	char rest[sizeof(struct frame) - 1];
+	int err = receive_all(r->sockets[0], rest, sizeof(rest), deadline);
 
-	return err < 0 ? lost(r, rank, err) : rendezvous_say(r, &f);
+	return err < 0 ? lost(r, 0, err) : get_farewell(r, deadline);
 }
 
 static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t deadline)
@@ -164,7 +209,7 @@ static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t
 	int err = receive_all(fd, &f, sizeof(f), deadline);
 
 	if (err == 0 && rank == 0 && f.round == GAVE_UP)
-		return get_farewell(r, rank, deadline);
+		return get_farewell(r, deadline);
 	if (err == 0 && (f.round != r->round || f.size != size))
 		return err_set(
 			EPROTO,
@@ -198,30 +243,32 @@ static int check_size(const char *what, size_t size)
 
 int rendezvous_gather(struct rendezvous *r, const void *mine, size_t size, void *all)
 {
-	uint64_t deadline = deadline_in(r->limit_us);
+	uint64_t deadline = deadline_of(r);
 	int err = check_size("gather", size);
 
+	if (err == 0)
+		err = begin_call(r);
 	if (err == 0 && r->rank == 0)
 		err = gather_as_first(r, mine, size, all, deadline);
 	else if (err == 0)
 		err = put(r, 0, mine, size, deadline);
 	if (err == 0 && r->rank != 0)
 		err = get(r, 0, all, (size_t)r->n * size, deadline);
-	r->round++;
-	return err;
+	return end_call(r, err);
 }
 
 int rendezvous_broadcast(struct rendezvous *r, void *data, size_t size)
 {
-	uint64_t deadline = deadline_in(r->limit_us);
+	uint64_t deadline = deadline_of(r);
 	int err = check_size("broadcast", size);
 
+	if (err == 0)
+		err = begin_call(r);
 	if (err == 0 && r->rank != 0)
 		err = get(r, 0, data, size, deadline);
 	for (int i = 1; r->rank == 0 && i < r->n && err == 0; i++)
 		err = put(r, i, data, size, deadline);
-	r->round++;
-	return err;
+	return end_call(r, err);
 }
 
 /* ---- file descriptors ---- */
@@ -233,7 +280,7 @@ static int put_fd(struct rendezvous *r, int rank, int pass, uint64_t deadline)
 	struct iovec part = {(void *)&byte, 1};
 	ssize_t n = message_send(r->sockets[rank], &part, 1, pass, deadline);
 
-	return n < 0 ? lost(r, rank, n == -EPIPE ? -ECONNRESET : (int)n) : 0;
+	return n < 0 ? lost_in_put(r, rank, (int)n, deadline) : 0;
 }
 
 static int get_fd(struct rendezvous *r, int rank, int *ret, uint64_t deadline)
@@ -243,6 +290,8 @@ static int get_fd(struct rendezvous *r, int rank, int *ret, uint64_t deadline)
 
 	if (n <= 0)
 		return lost(r, rank, n < 0 ? (int)n : -ECONNRESET);
+	if (rank == 0 && (unsigned char)byte == (GAVE_UP & 0xff))
+		return get_rest_of_farewell(r, deadline);
 	if ((byte == 1) != (*ret >= 0))
 		return err_set(EPROTO, "the file descriptor of rank %d did not arrive", rank);
 	return 0;
@@ -278,17 +327,18 @@ static int gather_fd_as_other(struct rendezvous *r, int mine, int *all, uint64_t
 
 int rendezvous_gather_fd(struct rendezvous *r, int mine, int *all)
 {
-	uint64_t deadline = deadline_in(r->limit_us);
+	uint64_t deadline = deadline_of(r);
 	int err;
 
 	if (!r->one_host)
 		return err_set(ENOTSUP, "file descriptors cannot be sent to another host");
 	for (int i = 0; i < r->n; i++)
 		all[i] = -1;
-	err = r->rank == 0 ? gather_fd_as_first(r, mine, all, deadline)
-			   : gather_fd_as_other(r, mine, all, deadline);
+	err = begin_call(r);
+	if (err == 0)
+		err = r->rank == 0 ? gather_fd_as_first(r, mine, all, deadline)
+				   : gather_fd_as_other(r, mine, all, deadline);
 	for (int i = 0; i < r->n && err < 0; i++)
 		close_fd(&all[i]);
-	r->round++;
-	return err;
+	return end_call(r, err);
 }

@@ -12,10 +12,11 @@
 struct farewell {
 	/*
 	 * -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of `other`; -EEXIST: it did not come, and
-	 * two processes claimed to be rank `other`.
+	 * two processes claimed to be rank `other`. Of one that had come: -ETIMEDOUT, -ECONNRESET.
 	 */
 	int32_t result;
 	uint32_t rank, other;
+	uint32_t came; /* not 0: all had come, and the rank was lost later */
 };
 
 struct rendezvous {
@@ -30,6 +31,8 @@ struct rendezvous {
 
 /* Fills r->sockets; or those that came, and r->farewell, if rank 0 gives up. */
 int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline_us);
+/* A rank that had come is lost: -ETIMEDOUT or -ECONNRESET. */
+int rendezvous_lost(const struct rendezvous *r, int rank, int err);
 /* The sentence for it; returns its result. */
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f);
 

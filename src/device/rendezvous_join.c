@@ -100,8 +100,17 @@ static int say_totals(const struct rendezvous *r, uint32_t first, uint32_t rank,
 		       r->key, first, rank, other);
 }
 
+int rendezvous_lost(const struct rendezvous *r, int rank, int err)
+{
+	const char *did = err == -ETIMEDOUT ? "does not answer" : "closed its connection";
+
+	return err_set(-err, "rank %d of %d at '%s' %s", rank, r->n, r->key, did);
+}
+
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f)
 {
+	if (f->came)
+		return rendezvous_lost(r, (int)f->rank, f->result);
 	if (f->result == -EPROTO)
 		return say_totals(r, (uint32_t)r->n, f->rank, f->other);
 	if (f->result == -EEXIST)
@@ -255,7 +264,7 @@ static int judge(const struct rendezvous *r, const struct hello *h)
 /* Which rank is missing is known only at the end. */
 static struct farewell farewell_of(int result, const struct hello *h)
 {
-	return (struct farewell){result, h->rank, result == -EEXIST ? h->rank : h->n};
+	return (struct farewell){result, h->rank, result == -EEXIST ? h->rank : h->n, 0};
 }
 
 /* A whole hello: strangers get no answer, others learn whether they are in. */

@@ -430,6 +430,98 @@ static void test_two_first(void **state)
 	       -EEXIST, "claim to be rank 0");
 }
 
+/* Ranks 0 and 2 of three; rank 1 is silent, or has gone. Both learn that it is rank 1. */
+struct trio {
+	struct rendezvous *of[3];
+	bool descriptors; /* what they exchange */
+	int want;
+};
+
+static int exchange_in_trio(const struct trio *t, int rank)
+{
+	char mine = 1, all[3];
+	int fds[3];
+
+	return t->descriptors ? rendezvous_gather_fd(t->of[rank], -1, fds)
+			      : rendezvous_gather(t->of[rank], &mine, 1, all);
+}
+
+static bool blames(const struct trio *t, int rank)
+{
+	const char *sentence = t->want == -ETIMEDOUT ? "does not answer" : "closed its connection";
+	bool right = true;
+
+	for (int again = 0; again < 2; again++)
+		right &= exchange_in_trio(t, rank) == t->want && strstr(err_msg(), "rank 1 of 3") &&
+			 strstr(err_msg(), sentence);
+	return right;
+}
+
+static void *first_of_trio(void *context)
+{
+	const struct trio *t = context;
+	const bool right = blames(t, 0);
+
+	rendezvous_leave(t->of[0]);
+	return (void *)(intptr_t)right;
+}
+
+struct joining {
+	struct rendezvous_request q;
+	struct rendezvous *ret;
+};
+
+static void *join_one(void *context)
+{
+	struct joining *j = context;
+
+	return (void *)(intptr_t)rendezvous_join(&j->q, &j->ret);
+}
+
+/*
+ * Only rank 0 has a limit for later calls that can be reached, so that rank 2 is told. late: when rank 0 has gone already.
+ */
+static void lose_one(bool gone, bool descriptors, bool late)
+{
+	struct trio t = {.descriptors = descriptors, .want = gone ? -ECONNRESET : -ETIMEDOUT};
+	struct joining j[3];
+	pthread_t threads[3];
+	void *end;
+
+	for (int i = 0; i < 3; i++) {
+		j[i] = (struct joining){.q = {.key = key_of("lost"),
+					      .rank = i,
+					      .n = 3,
+					      .limit_us = LONG_US,
+					      .later_us = i ? LONG_US : SHORT_US}};
+		assert_int_equal(pthread_create(&threads[i], NULL, join_one, &j[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], &end);
+		assert_null(end);
+		t.of[i] = j[i].ret;
+	}
+	if (gone)
+		rendezvous_leave(t.of[1]);
+	assert_int_equal(pthread_create(&threads[0], NULL, first_of_trio, &t), 0);
+	if (late)
+		pthread_join(threads[0], &end);
+	assert_true(blames(&t, 2));
+	if (!late)
+		pthread_join(threads[0], &end);
+	assert_non_null(end);
+	rendezvous_leave(t.of[2]);
+	if (!gone)
+		rendezvous_leave(t.of[1]);
+}
+
+static void test_lost(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		lose_one(i & 1, i & 2, i & 4);
+}
+
 static int gather_size(const struct rank_plan *p, size_t size, int want)
 {
 	char mine[64] = {0}, all[128];
@@ -595,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_one_who_came),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_two_first),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_sizes_differ),
 		cmocka_unit_test(test_wrong_requests),
 		cmocka_unit_test(test_silence),

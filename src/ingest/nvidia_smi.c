@@ -44,12 +44,12 @@ struct table_row {
 
 static bool read_row(const char *s, struct table_row *ret)
 {
-	const char *bar = strchr(s + 1, '|');
+	const char *bar = *s == '|' ? strchr(s + 1, '|') : NULL;
 	char *end, left[96], *p;
 	unsigned long index;
 	size_t n;
 
-	if (*s != '|' || !bar || (size_t)(bar - s) > sizeof(left))
+	if (!bar || (size_t)(bar - s) > sizeof(left))
 		return false;
 	text_copy(left, sizeof(left), s + 1, (size_t)(bar - s - 1));
 	p = text_trim(left);
@@ -132,7 +132,8 @@ static void claim_row(const struct part *p, struct claims *c, const struct text_
 static void claim_memory(const struct part *p, struct claims *c, const struct text_line *l,
 			 unsigned index)
 {
-	const char *bar = strchr(line_text(l) + 1, '|'), *state = strstr(l->text, "C    P");
+	const char *s = line_text(l), *bar = *s ? strchr(s + 1, '|') : NULL;
+	const char *state = strstr(s, "C    P");
 	uint64_t used, total;
 
 	if (!bar || sscanf(bar + 1, " %" SCNu64 "MiB / %" SCNu64 "MiB", &used, &total) != 2 ||

@@ -10,6 +10,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,33 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+
+static void arena_shows_overruns(void **state)
+{
+	struct arena *a = arena_new();
+	char *first = arena_strdup(a, "123"), *array = arena_alloc(a, 3, 5);
+
+	(void)state;
+	arena_strdup(a, "a neighbour");
+	assert_true(__asan_address_is_poisoned(first + 4));
+	assert_true(__asan_address_is_poisoned(array + 15));
+	assert_true(__asan_address_is_poisoned(array - 1));
+	assert_false(__asan_address_is_poisoned(array + 14));
+	arena_free(a);
+}
+#else
+static void arena_shows_overruns(void **state)
+{
+	(void)state;
+	SKIP("only AddressSanitizer sees overruns");
+}
+#endif
 
 static void arena_grows(void **state)
 {
@@ -323,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arena_grows),
+		cmocka_unit_test(arena_shows_overruns),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(numbers_in_order),
 		cmocka_unit_test(what_a_pipe_does_not_have_yet_is_waited_for),

@@ -382,11 +382,16 @@ static struct text_time find_time(const struct part *p, const struct text_line *
 	return t;
 }
 
-static bool match(struct part *p, const struct text_line *lines, size_t n)
+/* Rows of the table, one after the other. */
+struct rows {
+	const struct part_kind *first, *end;
+};
+
+static bool match(struct part *p, const struct rows *rows, const struct text_line *lines, size_t n)
 {
 	const char first = *line_text(lines);
 
-	for (const struct part_kind *k = part_kinds; k->name; k++) {
+	for (const struct part_kind *k = rows->first; k < rows->end; k++) {
 		if (k->first && !strchr(k->first, first))
 			continue;
 		p->kind = k;
@@ -416,8 +421,8 @@ void parts_peel(struct text_line *lines, size_t n)
 		peel_quote(&lines[i]);
 }
 
-struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
-			size_t *ret_n)
+static struct part *find(struct arena *a, const struct rows *rows, const char *file,
+			 struct text_line *lines, size_t n, size_t *ret_n)
 {
 	struct part *parts = NULL;
 	size_t used = 0;
@@ -438,7 +443,7 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 			.command = above ? line_text(above) : "",
 			.command_line = above,
 		};
-		if (!match(&p, lines + i, n - i)) {
+		if (!match(&p, rows, lines + i, n - i)) {
 			i++;
 			continue;
 		}
@@ -448,4 +453,20 @@ struct part *parts_find(struct arena *a, const char *file, struct text_line *lin
 		used = i;
 	}
 	return parts;
+}
+
+struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
+			size_t *ret_n)
+{
+	static const struct rows all = {part_kinds, part_kinds + ARRAY_LEN(part_kinds) - 1};
+
+	return find(a, &all, file, lines, n, ret_n);
+}
+
+struct part *parts_of_kind(struct arena *a, size_t kind, const char *file, struct text_line *lines,
+			   size_t n, size_t *ret_n)
+{
+	const struct rows one = {part_kinds + kind, part_kinds + kind + 1};
+
+	return find(a, &one, file, lines, n, ret_n);
 }

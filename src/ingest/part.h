@@ -90,6 +90,9 @@ struct text_unit part_unit(const struct part *p, size_t at);
 
 /* The name of kind i, and what is read from it; false: there are no more. */
 bool part_kind_at(size_t i, const char **ret_name, const char **ret_gives);
+/* Finds those of kind i alone, as if it were the only one; for tests and fuzzers. */
+struct part *parts_of_kind(struct arena *a, size_t i, const char *file, struct text_line *lines,
+			   size_t n, size_t *ret_n);
 
 /* ---- for the kinds ---- */
 

@@ -3251,6 +3251,46 @@ static void other_json(void **state)
 	}
 }
 
+/* ---- seeds of the fuzzer ---- */
+
+static bool is_read(struct source *s, const char *name, size_t kind, const char *kind_name)
+{
+	AUTO_FREE char *data = NULL;
+	struct arena *a = arena_new();
+	size_t size, line_n, n = 0, named = strlen(kind_name);
+	struct text_line *lines;
+
+	assert_int_equal(source_read(s, &data, &size, "./%s", name), 0);
+	if (text_starts_with(data, kind_name) && data[named] == '\n') {
+		lines = text_lines(a, data + named + 1, size - named - 1, &line_n);
+		parts_of_kind(a, kind, "a", lines, line_n, &n);
+	}
+	arena_free(a);
+	return n != 0;
+}
+
+static void every_kind_has_a_seed(void **state)
+{
+	const char *kind, *gives;
+	struct source *s = NULL;
+	char **names = NULL;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(source_open_root("tests/fuzz/corpus/decoders", NULL, NULL, &s), 0);
+	assert_int_equal(source_list(s, &names, &n, "."), 0);
+	for (size_t i = 0; part_kind_at(i, &kind, &gives); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < n; k++)
+			found |= is_read(s, names[k], i, kind);
+		if (!found)
+			fail_msg("tests/fuzz/corpus/decoders has no %s", kind);
+	}
+	source_free_names(names, n);
+	source_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -3346,6 +3386,7 @@ int main(void)
 		cmocka_unit_test(an_issue_as_json),
 		cmocka_unit_test(comments_of_an_issue),
 		cmocka_unit_test(other_json),
+		cmocka_unit_test(every_kind_has_a_seed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,7 @@ int onehop_group_end(void);
 
 /*
  * Whether an operation gave up while it ran, of this rank or of another one; does not wait. 0; -ETIMEDOUT: a rank did not come in time,
- * and the sentence names it, and the last operation that it called if that is known. A rank that came too late gets this too: the others do
+ * and the sentence names it, and the last operation in which it took part if that is known. A rank that came too late gets this too: the others do
  * not wait any more. -EPROTO: ranks called different things; -ECANCELED: the communicator was closed. An operation that gave up still
  * ends its kernel normally, so call this after synchronising the stream.
  */

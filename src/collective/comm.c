@@ -241,14 +241,19 @@ static const char *describe(const struct onehop_comm *c, u32 number, char *buf, 
 	return buf;
 }
 
-/* In that order; false: it is too long ago. */
-static bool find_call(const struct onehop_comm *c, u32 order, u32 call, u32 *ret_number)
+/*
+ * The last operation before that one which was not captured; false: there is none, or it is too long ago. In every operation each rank hears from
+ * all others, with or without data: what this rank has ended, all of them took part in.
+ */
+static bool find_ended(const struct onehop_comm *c, u32 number, u32 *ret_number)
 {
-	for (u32 i = 1; i <= COMM_RECENT && i <= c->number; i++) {
-		const struct comm_recent *recent = find_recent(c, c->number - i);
+	for (u32 i = 1; i <= COMM_RECENT && i <= number; i++) {
+		const struct comm_recent *recent = find_recent(c, number - i);
 
-		*ret_number = c->number - i;
-		if (recent->what != COMM_PAIRS && recent->order == order && recent->call == call)
+		*ret_number = number - i;
+		if (!recent)
+			return false;
+		if (recent->what != COMM_PAIRS && recent->order == AGREE_EAGER)
 			return true;
 	}
 	return false;
@@ -264,19 +269,23 @@ static const char *describe_progress(const struct onehop_comm *c, u32 rank, u32 
 	const struct comm_recent *missed = find_recent(c, number);
 	char what[COMM_WHAT];
 	u32 calls, last = 0;
+	bool called;
 
 	*buf = '\0';
 	if (!missed || missed->what == COMM_PAIRS || missed->order != AGREE_EAGER ||
 	    rank >= c->facts.n)
 		return buf;
 	calls = agree_calls_of(&c->agree, AGREE_EAGER, rank);
-	if ((int)(calls - missed->call) > 0)
-		snprintf(buf, size, ", but has called it");
-	else if (!calls)
-		snprintf(buf, size, "; it has not called any operation yet");
-	else if (find_call(c, AGREE_EAGER, calls - 1, &last))
-		snprintf(buf, size, "; the last that it called is operation %s",
+	called = (int)(calls - missed->call) > 0;
+	if (find_ended(c, number, &last))
+		snprintf(buf, size, "%s called it; it took part in all before, up to operation %s",
+			 called ? ", but has" : ", and has not",
 			 describe(c, last, what, sizeof(what)));
+	else
+		snprintf(buf, size, "%s",
+			 called  ? ", but has called it"
+			 : calls ? ", and has not called it"
+				 : "; it has not called any operation yet");
 	return buf;
 }
 
@@ -311,7 +320,7 @@ static int say_disagreement(const struct onehop_comm *c, const struct agree_find
 
 static int say_late(const struct onehop_comm *c, u32 rank, u32 number)
 {
-	char what[COMM_WHAT], progress[2 * COMM_WHAT];
+	char what[COMM_WHAT], progress[3 * COMM_WHAT];
 
 	return err_set(ETIMEDOUT,
 		       "rank %u: rank %u did not take part in operation %s within %.3g s%s", c->me,

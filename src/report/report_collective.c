@@ -203,22 +203,26 @@ static void add_standing(struct document *out, const struct collective_result *r
 static void add_choice(struct document *out, const struct tune_use *u,
 		       const struct collective_start *start)
 {
+	char measure[48] = "onehop tune";
+
+	if (u->simulated)
+		snprintf(measure, sizeof(measure), "onehop tune --device host:%u", u->simulated);
 	if (u->found && start->no_levels)
 		document_item(
 			out, STYLE_WARN, 0, "choice",
 			"by estimates: %s has no times of levels, which these GPUs can use. To "
-			"measure this machine again: onehop tune",
-			u->path);
+			"measure this machine again: %s",
+			u->path, measure);
 	else if (u->found)
 		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",
 			      u->table.date, u->path);
 	else if (*u->why)
 		document_item(out, STYLE_WARN, 0, "choice",
-			      "by estimates: %s. To measure this machine again: onehop tune",
-			      u->why);
+			      "by estimates: %s. To measure this machine again: %s", u->why,
+			      measure);
 	else
 		document_item(out, STYLE_PLAIN, 0, "choice",
-			      "by estimates. To measure this machine: onehop tune");
+			      "by estimates. To measure this machine: %s", measure);
 }
 
 /* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */

@@ -117,6 +117,7 @@ int tune_find(const struct devices *d, unsigned n, struct tune_use *ret)
 	bool found;
 	int r = read_saved(file_of(d), ret, &found);
 
+	ret->simulated = devices_are_simulated(d) ? n : 0;
 	if (!found)
 		return r;
 	identify(d, n, &now);

@@ -44,6 +44,7 @@ struct tune_use {
 	bool found;         /* table holds for the devices */
 	struct tuned table; /* with found */
 	char path[PATH_MAX];
+	unsigned simulated; /* how many of them; 0: GPUs, or not known */
 	/* without found: why the table that is there is not used; "": there is none */
 	char why[PATH_MAX + TUNED_WHY_SIZE + 64];
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about NVLink and the NVSwitch fabric. */
+#include "base/array.h"
 #include "diagnose/rules.h"
 
 #include <string.h>
@@ -310,6 +311,50 @@ static void heard_links(struct rule_run *run)
 	evidence_text(run, f, o->from, o->text);
 }
 
+/* What nvidia-smi nvlink -e and -c say of links, of each GPU by itself. */
+static const struct {
+	enum tool_message message;
+	enum severity severity;
+	enum confidence confidence;
+	const char *sentence, *remedy;
+} link_reports[] = {
+	{MESSAGE_NVLINK_RETRAINED, SEVERITY_WARNING, CONFIDENCE_LIKELY,
+	 "lost their training and recovered: a bridge, cable or module "
+	 "that does not fit well, or one that begins to fail",
+	 "look for Xid 74 in the kernel log; reseat the bridge or the module, and compare the count "
+	 "after another run"},
+	{MESSAGE_NVLINK_REPEATED, SEVERITY_INFO, CONFIDENCE_POSSIBLE,
+	 "sent data again: a few errors are normal, a count that grows in "
+	 "each run is not",
+	 "compare the count after another run: `nvidia-smi nvlink -e`"},
+	{MESSAGE_NVLINK_NO_P2P, SEVERITY_WARNING, CONFIDENCE_POSSIBLE,
+	 "offer no P2P, as the driver says",
+	 "check what it says of each pair: `nvidia-smi topo -p2p n`"},
+};
+
+static void heard_of_links(struct rule_run *run)
+{
+	heard_links(run);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		const struct gpu *g = o->initiator >= 0 ? &run->m->gpus[o->initiator] : NULL;
+
+		for (size_t i = 0; i < ARRAY_LEN(link_reports); i++) {
+			struct finding *f;
+
+			if (o->kind != OBSERVED_MESSAGE || o->message != link_reports[i].message)
+				continue;
+			f = finding_add(run, link_reports[i].confidence,
+					g ? subject_gpu(run, g) : SUBJECT(GPUS, "NVLink"),
+					"NVLinks of %s %s", g ? ABOUT : "a GPU",
+					link_reports[i].sentence);
+			f->severity = link_reports[i].severity;
+			finding_remedy(run, f, "%s", link_reports[i].remedy);
+			evidence_text(run, f, o->from, o->text);
+		}
+	}
+}
+
 /* A call of CUDA in NCCL's set-up of multicast through NVSwitches. */
 static const struct observed *failed_multicast(struct rule_run *run)
 {
@@ -403,8 +448,9 @@ static void heard_fabric(struct rule_run *run)
 const struct rule rules_nvlink[] = {
 	{
 		.id = "nvlink-up",
-		.title = "Every GPU has as many active NVLinks as its peers",
-		.why = "Missing links reduce the bandwidth, or send the pair over PCIe.",
+		.title = "Every GPU has as many active NVLinks as its peers, without errors",
+		.why = "Missing links reduce the bandwidth, or send the pair over PCIe. A link with "
+		       "errors sends data again, and may be about to fail.",
 		.remedy =
 			"look for NVLink lines and Xid 74 in the kernel log; reseat the bridge or "
 			"the module, power-cycle, then replace it",
@@ -415,7 +461,7 @@ const struct rule rules_nvlink[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_links,
-		.heard = heard_links,
+		.heard = heard_of_links,
 	},
 	{
 		.id = "nvswitch-fabric",

@@ -205,11 +205,10 @@ static void read_sentence(struct arena *a, const char *text, struct run_failure 
 	read_gids(a, text, ret);
 }
 
-/* Warnings that NCCL prints before it returns ncclInvalidUsage: the ranks in the sentence did not write it. */
+/* Warnings that NCCL prints before it returns ncclInvalidUsage; the first rank in them is the one that prints it. */
 static void read_usage(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->code = 5;
-	ret->rank = small_behind(text, "[rank");
 	read_sentence(a, text, ret);
 }
 

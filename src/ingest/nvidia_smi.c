@@ -203,6 +203,15 @@ static bool read_listed(const char *s, unsigned *ret_index, char *model, size_t 
 	return *model && *ret_index < 256 && !strchr(model, ':') && !text_starts_with(model, "GPU");
 }
 
+bool smi_names_gpu(const char *s)
+{
+	unsigned index;
+	const char *uuid;
+	char model[96];
+
+	return read_listed(s, &index, model, sizeof(model), &uuid);
+}
+
 /* The next GPU in the same line, as in the forms of issues, where line breaks get lost; NULL: none. */
 static const char *next_listed(const char *uuid)
 {
@@ -314,8 +323,7 @@ static size_t claim_links(const struct part *p, struct claims *c, size_t from, u
 	return i;
 }
 
-/* What one line says of the GPUs that it lists; the last of them. */
-static unsigned claim_listed(const struct part *p, struct claims *c, const struct text_line *l)
+unsigned smi_claim_listed(const struct part *p, struct claims *c, const struct text_line *l)
 {
 	const char *s = line_text(l), *uuid;
 	unsigned index = 0;
@@ -337,7 +345,7 @@ static unsigned claim_listed(const struct part *p, struct claims *c, const struc
 void smi_list_decode(const struct part *p, struct claims *c)
 {
 	for (size_t i = 0; i < p->n;) {
-		const unsigned index = claim_listed(p, c, &p->lines[i]);
+		const unsigned index = smi_claim_listed(p, c, &p->lines[i]);
 
 		i = claim_links(p, c, i + 1, index);
 	}

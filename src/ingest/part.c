@@ -37,6 +37,9 @@ static const struct part_kind part_kinds[] = {
 	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES, .first = "GN",
 	 .gives =
 		 "the driver's answer for each pair of GPUs; the output does not name the capability (r, w, n, a, p), so keep the command above it"},
+	{"nvidia-smi nvlink -e or -c", smi_counters_match, smi_counters_decode, PART_STATES,
+	 .observe = smi_counters_observe, .first = "GL", .missing = {"gpu"},
+	 .gives = "errors that NVLinks counted, and links without P2P"},
 	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G",
 	 .missing = {"gpu"}, .gives = "models; which NVLinks are up (nvlink -s)"},
 	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,

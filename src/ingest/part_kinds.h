@@ -14,8 +14,14 @@ PART_KIND(lspci); /* lspci.c */
 struct text_unit lspci_unit(const struct text_line *lines, size_t n);
 PART_KIND(lspci_tree); /* lspci_tree.c */
 PART_KIND(smi_table);  /* nvidia_smi.c */
-PART_KIND(smi_list);   /* nvidia_smi.c */
-PART_KIND(smi_query);  /* nvidia_smi_query.c */
+/* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-...)" */
+bool smi_names_gpu(const char *s);
+/* What such a line says of the GPUs that it lists; the number of the last of them. */
+unsigned smi_claim_listed(const struct part *p, struct claims *c, const struct text_line *l);
+PART_KIND(smi_counters); /* nvidia_smi_counters.c */
+void smi_counters_observe(const struct part *p, struct machine *m);
+PART_KIND(smi_list);  /* nvidia_smi.c */
+PART_KIND(smi_query); /* nvidia_smi_query.c */
 size_t smi_xml_match(struct part *p, const struct text_line *lines, size_t n);
 const char *smi_xml_keep(const struct part *p, const struct text_line *l, struct arena *a);
 PART_KIND(smi_topo); /* nvidia_smi_topo.c */

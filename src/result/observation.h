@@ -36,8 +36,12 @@ enum tool_message {
 	MESSAGE_SWITCH_FATAL,      /* the fabric manager saw an NVSwitch fail */
 	MESSAGE_SWITCH_ERROR,      /* ... report an error that it recovers from */
 	MESSAGE_NVLINK_DOWN,       /* a health check found a link down */
-	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
-	MESSAGE_ENGINE_PCIE_ONLY,  /* vLLM uses its own all-reduce over PCIe for two GPUs only */
+	/* Of one GPU; text: the link that counted most. */
+	MESSAGE_NVLINK_RETRAINED, /* links lost their training */
+	MESSAGE_NVLINK_REPEATED,  /* ... sent data again */
+	MESSAGE_NVLINK_NO_P2P,    /* ... offer no P2P */
+	MESSAGE_COPY_WRONG,       /* a test of copies between two GPUs read back wrong data */
+	MESSAGE_ENGINE_PCIE_ONLY, /* vLLM uses its own all-reduce over PCIe for two GPUs only */
 	MESSAGE_ENGINE_NO_P2P, /* ... not at all: CUDA offers no P2P, or vLLM's test of it failed */
 	MESSAGE_NIC_RATE_GPU, /* perftest moved memory of the GPU; text: the NIC, value: GB/s one way */
 	MESSAGE_NIC_RATE_HOST, /* ... of the host */

@@ -557,15 +557,15 @@ static void last_errors(void **state)
 {
 	static const struct {
 		const char *said, *what;
-		int code;
+		int code, rank;
 	} rows[] = {
 		{"No NVML device handle. Skipping nvlink detection.",
-		 "No NVML device handle. Skipping nvlink detection.", -1},
+		 "No NVML device handle. Skipping nvlink detection.", -1, -1},
 		{"Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000",
-		 "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000", 5},
-		{"Unknown NCCL Error", "internal error", 3},
+		 "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000", 5, 0},
+		{"Unknown NCCL Error", "internal error", 3, -1},
 		{"Exception raised from throwNcclError at x.cpp:12 (most recent call first):",
-		 "internal error", 3},
+		 "internal error", 3, -1},
 	};
 
 	(void)state;
@@ -577,8 +577,8 @@ static void last_errors(void **state)
 			      rows[i].said);
 		l = parsed(strbuf_str(&text));
 		assert_int_equal(l->failure_n, 1);
-		assert_failure(&l->failures[0], RUN_NCCL_ERROR, -1, rows[i].code, rows[i].what,
-			       rows[i].code == 3 ? 1 : 3);
+		assert_failure(&l->failures[0], RUN_NCCL_ERROR, rows[i].rank, rows[i].code,
+			       rows[i].what, rows[i].code == 3 ? 1 : 3);
 		nccl_log_free(l);
 	}
 }

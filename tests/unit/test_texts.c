@@ -2678,7 +2678,10 @@ static void some_devices(void **state)
 	"pref]: releasing\n"
 
 #define LINK(number) " Link " #number ": 14.062 GB/s\n"
-#define NONE_UP      "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+#define COUNTED(link, replay, recovery)                                                            \
+	"\t Link " #link ": Replay Errors: " #replay "\n\t Link " #link                            \
+	": Recovery Errors: " #recovery "\n\t Link " #link ": CRC Errors: 0\n\n"
+#define NONE_UP "NVML: Unable to retrieve NVLink information as all links are inActive\n"
 
 static const struct {
 	const char *text;
@@ -2733,6 +2736,20 @@ static const struct {
 	 "+===========================+\n"
 	 "| GPU 0's NvLink link 0 is currently down |\n",
 	 "nvlink-up", SEVERITY_ERROR},
+	/* Of nvlink -e: the worst link of each kind; of -c: what it cannot do. Zeros are well. */
+	{"GPU 0: NVIDIA H800\n" COUNTED(0, 0, 0) COUNTED(1, 7, 3)
+		 COUNTED(2, 9, 1) "GPU 1: NVIDIA H800\n" COUNTED(0, 0, 0),
+	 "nvlink-up", SEVERITY_WARNING},
+	{"GPU 0: NVIDIA H800\n" COUNTED(0, 0, 0) COUNTED(1, 7, 0), "nvlink-up", SEVERITY_INFO},
+	{"GPU 0: NVIDIA H800\n" COUNTED(0, 0, 0) COUNTED(1, 0, 0), NULL, 0},
+	{"GPU 0: Tesla V100-SXM2-32GB\n\t Link 0: 0 replay errors\n\t Link 0: 2 recovery errors\n",
+	 "nvlink-up", SEVERITY_WARNING},
+	{"GPU 0: NVIDIA H800\n\t Link 0, P2P is supported: true\n"
+	 "\t Link 0, Link is supported: false\n",
+	 NULL, 0},
+	{"GPU 0: NVIDIA H800\n\t Link 0, P2P is supported: false\n"
+	 "\t Link 0, Access to system memory supported: true\n",
+	 "nvlink-up", SEVERITY_WARNING},
 	/* Of nvlink -s: cards of a model have as many links up as each other; a list that is cut off shows nothing. */
 	{"GPU 0: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) LINK(
 		 3) "GPU 1: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) " Link 3: <inactive>\n",

@@ -117,9 +117,13 @@ static int keep(const struct group_call *call)
 
 int comm_group_add(const struct group_call *call)
 {
-	struct group_call copy = *call;
-	int r = check(call);
+	struct group_call copy;
+	int r;
 
+	if (!group.depth && call->kind == GROUP_OPERATION)
+		return operation_enqueue(call->comm, call->o, &call->call); /* checks it too */
+	copy = *call;
+	r = check(call);
 	if (!group.depth)
 		return r < 0 ? r : run(&copy, 1);
 	if (r == 0)

@@ -62,15 +62,20 @@ meson_test() {
 	return $status
 }
 
-# thread_tests FOLDER: what runs in threads, under ThreadSanitizer; skipped where the kernel's address
-# space randomisation leaves no room for its shadow
+# thread_sanitizer COMPILER FOLDER: 77 where the kernel's address space randomisation leaves no room for its shadow
+thread_sanitizer() {
+	local status=0 probe=./$2.probe
+	echo 'int main(void) { return 0; }' | "$1" -fsanitize=thread -x c - -o "$probe" && "$probe" || status=77
+	rm -f "$probe"
+	return "$status"
+}
+
+# thread_tests FOLDER: what runs in threads, under ThreadSanitizer
 thread_tests() {
-	local status=0 probe=./$1.probe threaded=(base confine gpu device_host device_fake device_cuda kernels
+	local status=0 threaded=(base confine gpu device_host device_fake device_cuda kernels
 		bench_p2p p2p worker rendezvous verify bench_nccl)
 	local shim=(shim_takeover_all shim_takeover_thread shim_takeover_table shim_random_all_1 shim_random_all_2 shim_random_on_3)
-	echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c - -o "$probe" && "$probe" || status=77
-	rm -f "$probe"
-	[ "$status" = 0 ] || return "$status"
+	thread_sanitizer gcc "$1" || return
 	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=thread
 	meson compile -C "$1" onehop nvml_standin nvml_standin_old cuda_standin cuda_standin_old nccl_standin \
 		nccl_standin_old takeover libnccl.so.takeover shim_standin "${threaded[@]/#/test_}"
@@ -167,21 +172,26 @@ build_fuzzers() {
 	build clang "$1" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dtests=disabled
 }
 
-# fuzz_one PROGRAM SECONDS: a fuzzer over its corpus, which stays as it is; its log on failure
+# fuzz_one PROGRAM OPTION...: a fuzzer over its corpus, which stays as it is; its log on failure. libFuzzer's usual
+# schedule takes half of the time itself (-entropic=0 is another).
 fuzz_one() {
-	local name found limit=5
-	name=$(basename "$1")
+	local program=$1 name found limit=5 status=0
+	shift
+	name=$(basename "$program")
 	found=$(mktemp -d)
 	[ "$name" != fuzz_shim ] || limit=60 # its threads wait for each other
-	if "$1" -max_total_time="$2" -timeout="$limit" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-		-artifact_prefix="$found/crash-" "$found" "tests/fuzz/corpus/${name#fuzz_}" >"$found.log" 2>&1; then
+	if "$program" -entropic=0 -timeout="$limit" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+		-artifact_prefix="$found/crash-" "$@" "$found" "tests/fuzz/corpus/${name#fuzz_}" >"$found.log" 2>&1; then
 		echo "ok $name: $(sed -n 's/.*number_of_executed_units: *//p' "$found.log") inputs"
+		sed -n 's/^decoder: \([1-9]\)/	\1/p' "$found.log"
 	else
+		status=1
 		echo "FAIL $name, its input in base64:"
 		cat "$found"/crash-* | base64 | head -c 4000
 		tail -n 30 "$found.log"
 	fi
 	rm -rf "$found" "$found.log"
+	return $status
 }
 
 # fuzz FOLDER JOBS SECONDS
@@ -193,7 +203,7 @@ fuzz() {
 		while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do
 			wait -n || true
 		done
-		fuzz_one "$fuzzer" "$3" >>"$results" &
+		fuzz_one "$fuzzer" -max_total_time="$3" >>"$results" &
 	done
 	wait
 	cat "$results"
@@ -202,6 +212,24 @@ fuzz() {
 	rm -f "$results"
 	echo "$ok passed, $bad failed, 0 skipped"
 	[ "$bad" = 0 ] && [ "$ok" != 0 ]
+}
+
+# fuzz_decoders FOLDER INPUTS: each decoder of the table of parts by itself, so that each has as many; not a step
+fuzz_decoders() {
+	local fuzzer=$1/tests/fuzz/fuzz_decoders name status=0
+	"$fuzzer" -runs=0 2>&1 | sed -n 's/^decoder: .* read: //p' >"$1/decoders"
+	while read -r name; do
+		FUZZ_DECODER=$name fuzz_one "$fuzzer" -runs="$2" -max_len=1024 || status=1
+	done <"$1/decoders"
+	return $status
+}
+
+# fuzz_threads FOLDER SECONDS: random sequences of calls to the shim under ThreadSanitizer, where thread_tests run
+fuzz_threads() {
+	thread_sanitizer clang "$1" || return
+	[ -f "$1/build.ninja" ] || CC=clang meson setup "$1" -Dfuzz=true -Db_sanitize=thread -Db_lundef=false -Dtests=disabled
+	meson compile -C "$1" fuzz_shim
+	fuzz_one "$1/tests/shim/fuzz_shim" -max_total_time="$2" -keep_seed=1 -len_control=0
 }
 
 # generated_texts ONEHOP: what tools/generate writes is what is committed

@@ -6,6 +6,21 @@
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* NOLINTBEGIN(bugprone-reserved-identifier): ThreadSanitizer's names. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_suppressions(void);
+
+/* libFuzzer notes what is compared without a lock, and its timer's handler allocates. */
+const char *__tsan_default_options(void)
+{
+	return "report_signal_unsafe=0:halt_on_error=1";
+}
+
+const char *__tsan_default_suppressions(void)
+{
+	return "race:__sanitizer_weak_hook_";
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* Some are taken over, and some reach the stand-in for NCCL: it depends on the input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

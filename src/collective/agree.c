@@ -6,6 +6,7 @@
 #include "collective/agree.h"
 
 #include "base/err.h"
+#include "base/memory_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,14 +112,11 @@ static int map(unsigned n, int fd, struct agree_board **ret)
 static int make_file(unsigned n)
 {
 	struct agree_board b = {0};
-	int fd = memfd_create("onehop", MFD_CLOEXEC);
+	int fd;
 
 	set_size(&b, n);
-	if (fd >= 0 && ftruncate(fd, (off_t)b.size) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return err_sys(errno, "a file for what ranks tell each other");
+	fd = memory_file(b.size);
+	return fd >= 0 ? fd : err_sys(-fd, "a file for what ranks tell each other");
 }
 
 int agree_board_make(unsigned n, int *ret_fd, struct agree_board **ret)

@@ -3,6 +3,7 @@
 #include "device/cuda_impl.h"
 
 #include "base/err.h"
+#include "base/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,14 +40,12 @@ static int release_shared(struct cuda_set *c, struct cuda_memory *mem)
 
 static int open_shared(int fd, uint64_t size)
 {
-	int own = fd < 0 ? memfd_create("onehop", MFD_CLOEXEC) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int own = fd < 0 ? memory_file(size) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	if (own < 0)
-		return err_sys(errno, "a file of shared memory");
-	if (fd >= 0 || ftruncate(own, (off_t)size) == 0)
+	if (own >= 0)
 		return own;
-	close(own);
-	return err_sys(errno, "shared memory of %llu bytes", (unsigned long long)size);
+	return err_sys(fd < 0 ? -own : errno, "shared memory of %llu bytes",
+		       (unsigned long long)size);
 }
 
 int cuda_map_shared(struct cuda_set *c, int device, int fd, struct cuda_memory *mem)

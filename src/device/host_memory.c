@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The host back end's memory: a memfd a device, handed to other processes as file descriptor. */
 #include "base/err.h"
+#include "base/memory_file.h"
 #include "device/host_impl.h"
 
 #include <errno.h>
@@ -24,9 +25,9 @@ int host_arena_open(struct host_arena *a, uint64_t limit)
 {
 	a->limit = pages(limit);
 	a->mapped = 2 * a->limit;
-	a->fd = memfd_create("onehop", MFD_CLOEXEC);
-	if (a->fd < 0 || ftruncate(a->fd, (off_t)a->mapped) < 0)
-		return err_sys(errno, "a host device's memory of %lu bytes", limit);
+	a->fd = memory_file(a->mapped);
+	if (a->fd < 0)
+		return err_sys(-a->fd, "a host device's memory of %lu bytes", limit);
 	a->base =
 		mmap(NULL, a->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
 	if (a->base == MAP_FAILED) {

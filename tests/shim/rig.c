@@ -554,6 +554,8 @@ static void make_trouble(void)
 		leave_little_memory();
 	if (rig_trouble.descriptors)
 		leave_descriptors(rig_trouble.descriptors);
+	if (rig_trouble.small_files)
+		setrlimit(RLIMIT_FSIZE, &(struct rlimit){256 << 20, RLIM_INFINITY});
 }
 
 int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r),

@@ -71,6 +71,7 @@ struct rig_trouble {
 	bool little_memory;   /* hardly any is left */
 	unsigned allocation;  /* this one fails, from 1; 0: none */
 	unsigned descriptors; /* so many can still be opened; 0: no limit */
+	bool small_files;     /* less in a file than a simulated device has of memory */
 };
 extern struct rig_trouble rig_trouble;
 

@@ -427,6 +427,12 @@ static void refuse_memory(int rank, unsigned step)
 		rig_trouble.allocation = 1 + step / 2;
 }
 
+static void limit_files(int rank, unsigned step)
+{
+	(void)step;
+	rig_trouble.small_files = rank == 1;
+}
+
 static void refuse_descriptors(int rank, unsigned step)
 {
 	if (rank == (int)(step & 1))
@@ -553,6 +559,8 @@ static void case_start(void)
 {
 	in_processes(forbid, RIG_NONE,
 		     "one of two processes may not use any memory of others: all reached NCCL");
+	in_processes(limit_files, RIG_NONE,
+		     "files of one of two processes must be small: all reached NCCL");
 	each_step(refuse_memory, 84, "any allocation of a start fails on one rank");
 	each_step(refuse_descriptors, 16, "any descriptor of a start fails on one rank");
 }

@@ -119,17 +119,19 @@ static const char *const tools[ENGINE_N] = {
 static void add_note(struct figures *f, const struct collective_result *on, const char *device)
 {
 	const struct collective_plan *p = &on->plan;
+	const bool ours = p->engine == ENGINE_ONEHOP, reduces = nccl_op_reduces(p->op);
 	char nccl[80] = "", version[32];
 
 	nccl_version_text(on->start.version, version, sizeof(version));
 	if (collective_plan_uses(p, ENGINE_NCCL))
 		snprintf(nccl, sizeof(nccl), "%sNCCL %s%s, ", p->against ? "against " : "", version,
 			 collective_plan_windows(p));
-	f->note = arena_printf(f->arena, "%s, %d %s, %s%s %s%s", device, on->start.ranks,
+	f->note = arena_printf(f->arena, "%s, %d %s, %s%s%s%s%s%s", device, on->start.ranks,
 			       text_plural((size_t)on->start.ranks, "rank", "ranks"), nccl,
 			       p->op == NCCL_BARRIER ? "no data" : nccl_type_words[p->type],
-			       nccl_op_reduces(p->op) ? nccl_reduce_op_words[p->redop] : "",
-			       p->graph && p->engine == ENGINE_ONEHOP ? ", in a graph" : "");
+			       reduces ? " " : "", reduces ? nccl_reduce_op_words[p->redop] : "",
+			       ours && p->skip[OUT_OF_PLACE] ? ", in place" : "",
+			       ours && p->graph ? ", in a graph" : "");
 }
 
 struct figures *collective_figures(const struct collective_result *on,

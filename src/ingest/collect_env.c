@@ -86,13 +86,33 @@ static bool belongs(const struct text_line *l)
 	       model_of_several(l);
 }
 
+/*
+ * The driver's version comes some lines behind the platform, with the GPUs between: the number of the line behind which the
+ * page has a mark or ends before it; 0: it goes on.
+ */
+static unsigned find_break(const struct text_line *lines, size_t from, size_t n)
+{
+	enum { LINES_BETWEEN = 32 };
+
+	if (!kernel_release(&lines[from - 1]))
+		return 0;
+	for (size_t i = from; i < n && i < from + LINES_BETWEEN; i++) {
+		if (driver_version(&lines[i]))
+			return 0;
+		if (line_is_omission(&lines[i]) || lines[i].open)
+			return lines[i].number - line_is_omission(&lines[i]);
+	}
+	return 0;
+}
+
 size_t collect_env_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	size_t end = 0;
 
-	(void)p;
 	while (end < n && belongs(&lines[end]))
 		end++;
+	if (end)
+		p->cut_at = find_break(lines, end, n);
 	return end;
 }
 

@@ -425,12 +425,13 @@ void modinfo_decode(const struct part *p, struct claims *c)
 	for (size_t i = 1; i < p->n; i++) {
 		const char *s = line_text(&p->lines[i]), *colon = strchr(s, ':');
 
-		if (colon && line_indent(&p->lines[i]) < 16)
+		if (colon && line_indent(&p->lines[i]) < 16 && !p->lines[i].open)
 			strbuf_printf(&text, "%.*s=%s\n", (int)(colon - s), s,
 				      colon + 1 + strspn(colon + 1, " "));
 	}
 	claim(c, CLAIM_AT(p, &p->lines[0]), file, "stated/module-files/%s", name);
 	claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "modinfo-%s.txt", name);
+	claim_extent(c, p, 0, p->n, "stated/modinfo/%s", name);
 }
 
 /* ---- uname -a ---- */

@@ -40,16 +40,35 @@ static bool is_tree_line(const struct text_line *l)
 	       (strstr(s, "+-") || strstr(s, "\\-") || strchr(s, '|') || root_at(s));
 }
 
+/* The characters in front of the name that -v prints behind a function, "00.0  NVIDIA Corporation ...". */
+static size_t drawn_length(const char *s)
+{
+	for (const char *dot = s; (dot = strchr(dot, '.')); dot++)
+		if (isxdigit((unsigned char)dot[1]) && dot[2] == ' ' && dot[3] == ' ')
+			return (size_t)(dot - s);
+	return strlen(s);
+}
+
+/* "|   +-01.0" and "+-01.1-[41]--+-00.0": a line below it goes on in the column of its last mark. */
+static bool goes_on(const struct text_line *l)
+{
+	const char *s = line_text(l);
+	const size_t n = drawn_length(s);
+
+	return memchr(s, '|', n) || memmem(s, n, "+-", 2);
+}
+
 size_t lspci_tree_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char *s = line_text(&lines[0]);
 	size_t end = 1;
 
-	(void)p;
 	if (*s != '-' || !root_at(s))
 		return 0;
 	while (end < n && is_tree_line(&lines[end]))
 		end++;
+	p->ended = !goes_on(&lines[end - 1]);
+	p->cut_at = p->ended ? 0 : lines[end - 1].number;
 	return end;
 }
 

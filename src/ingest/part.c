@@ -20,6 +20,7 @@ static const struct part_kind part_kinds[] = {
 	 .gives =
 		 "PCI functions with ids, BARs, bridge windows, links, ACS, Resizable BAR, NUMA node, IOMMU group, driver; -v, -vv, -vvv, -n, -nn, -D and -x to -xxxx in any combination"},
 	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-",
+	 .missing = {"stated/pci-tree"},
 	 .gives =
 		 "the bridges above each function; with -v also the GPUs and their models; -tn too"},
 	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2",
@@ -60,14 +61,14 @@ static const struct part_kind part_kinds[] = {
 	{"lsmod, empty", lsmod_none_match, NULL, PART_STATES, .observe = lsmod_none_observe,
 	 .prompt_below = true, .gives = "that a command searched for a module and found none"},
 	{"modinfo", modinfo_match, modinfo_decode, PART_STATES, .first = "f",
-	 .gives = "modules on disk"},
+	 .missing = {"stated/modinfo"}, .gives = "modules on disk"},
 	{"uname -a", uname_match, uname_decode, PART_STATES, .host = uname_host, .first = "L",
 	 .gives = "the kernel; also /proc/version"},
 	{"lscpu", lscpu_match, lscpu_decode, PART_STATES, .first = "ACOVBMTSFHLN",
 	 .missing = {"proc/cpuinfo", "sys/hypervisor/type"},
 	 .gives = "model of the CPU, sockets, hypervisor; in English"},
 	{"collect_env", collect_env_match, collect_env_decode, PART_STATES,
-	 .observe = collect_env_observe, .first = "NCPG[",
+	 .observe = collect_env_observe, .first = "NCPG[", .missing = {"gpu/driver"},
 	 .gives =
 		 "versions of the driver, the kernel and NCCL, and the GPUs; of PyTorch, vLLM, and SGLang's check_env"},
 	{"environment variables", environment_match, environment_decode, PART_STATES,

@@ -197,29 +197,34 @@ static struct fact_str needs_of(struct reader *r, const char *from, const char *
 	return fact_str(arena_strdup(r->m->arena, strbuf_str(&names)), from);
 }
 
-/* "key=value" lines of the module file's .modinfo section. */
+struct fact_str modinfo_field(struct reader *r, struct fact_str text, const char *module,
+			      const char *key)
+{
+	const char *value, *gap;
+	size_t n;
+
+	if (!fact_known(text))
+		return text;
+	if (text_after(text.value, key, &value, &n))
+		return fact_str(arena_strndup(r->m->arena, value, n), text.from);
+	if (!source_stated(r->s))
+		return fact_str_absent(text.from);
+	gap = read_gap(r, arena_printf(r->m->arena, "stated/modinfo/%s", module));
+	return fact_str_unknown(gap ? gap : "not in the text's modinfo");
+}
+
+/* What the file states; the kernel may have given the version of the loaded module. */
 static void read_modinfo(struct reader *r, struct module *module)
 {
-	static const struct {
-		const char *key;
-		size_t offset;
-	} fields[] = {
-		{"version=", offsetof(struct module, version)},
-		{"depends=", offsetof(struct module, depends)},
-		{"license=", offsetof(struct module, license)},
-	};
-	struct fact_str text = read_text(r, "modinfo-%s.txt", module->name);
+	const struct fact_str text = read_text(r, "modinfo-%s.txt", module->name);
+	const struct fact_str depends = modinfo_field(r, text, module->name, "depends=");
+	const struct fact_str version = modinfo_field(r, text, module->name, "version=");
 
-	module->license = STR_LIKE(text);
-	for (size_t i = 0; fact_known(text) && i < ARRAY_LEN(fields); i++) {
-		struct fact_str *fact = (void *)((char *)module + fields[i].offset);
-		const char *value;
-		size_t n;
-
-		if (text_after(text.value, fields[i].key, &value, &n) &&
-		    (fact != &module->version || !fact_known(module->version)))
-			*fact = fact_str(arena_strndup(r->m->arena, value, n), text.from);
-	}
+	module->license = modinfo_field(r, text, module->name, "license=");
+	if (fact_known(depends))
+		module->depends = depends;
+	if (fact_known(version) && !fact_known(module->version))
+		module->version = version;
 }
 
 static void read_file(struct reader *r, struct fact_str dep, struct module *module,

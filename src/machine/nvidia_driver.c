@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "machine/module_file.h"
+#include "machine/modules.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -396,18 +397,6 @@ static struct fact_str find_origin(struct reader *r)
 
 /* ---- the module on disk ---- */
 
-static struct fact_str modinfo(struct reader *r, struct fact_str text, const char *key)
-{
-	const char *value;
-	size_t n;
-
-	if (!fact_known(text))
-		return text;
-	if (!text_after(text.value, key, &value, &n))
-		return fact_str_absent(text.from);
-	return fact_str(arena_strndup(r->m->arena, value, n), text.from);
-}
-
 static bool versions_differ(const struct nvidia_driver *d)
 {
 	return fact_known(d->module_version) && fact_known(d->library_version) &&
@@ -428,8 +417,8 @@ static void read_installed(struct reader *r)
 		d->installed_license = module->license;
 	} else if (versions_differ(d)) {
 		text = read_text(r, "modinfo-nvidia.txt");
-		d->installed_version = modinfo(r, text, "version=");
-		d->installed_license = modinfo(r, text, "license=");
+		d->installed_version = modinfo_field(r, text, "nvidia", "version=");
+		d->installed_license = modinfo_field(r, text, "nvidia", "license=");
 	} else {
 		d->installed_version = d->installed_license =
 			fact_str_unknown("the module's file was not opened");
@@ -558,7 +547,7 @@ void bar1_p2p_read(struct reader *r)
 	}
 	text = read_text(r, "p2p-functions-file.txt");
 	p->installed = has_p2p(r, text);
-	p->mark = modinfo(r, text, "onehop=");
+	p->mark = modinfo_field(r, text, "nvidia", "onehop=");
 }
 
 /* ---- NVSwitch ---- */

@@ -521,6 +521,7 @@ static struct fact_str decode_library(const struct decode *d)
 static void decode_driver(const struct decode *d)
 {
 	struct nvidia_driver *driver = &d->r->m->driver;
+	const struct decode release = below(d, DOCUMENT "/driver");
 	const char *version;
 
 	driver->nvml = decode_library(d);
@@ -528,8 +529,8 @@ static void decode_driver(const struct decode *d)
 					  "nvmlSystemGetCudaDriverVersion", FACT_UNKNOWN);
 	if (!fact_known(driver->module_version))
 		MERGE(driver->module_version,
-		      decode_str(d, json_object_get(d->doc, "driver"), "nvmlSystemGetDriverVersion",
-				 FACT_UNKNOWN));
+		      decode_str(&release, json_object_get(d->doc, "driver"),
+				 "nvmlSystemGetDriverVersion", FACT_UNKNOWN));
 	/* NVML has nothing to list without it. */
 	if (fact_unknown(driver->loaded) &&
 	    (json_array_size(json_object_get(d->doc, "gpus")) ||

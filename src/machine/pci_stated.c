@@ -46,6 +46,7 @@ void pci_read_stated(struct reader *r, struct pci_function *f)
 bool pci_stated_parent(struct reader *r, struct pci_function *f, struct pci_address *ret)
 {
 	struct fact_str parent, root;
+	const char *gap;
 
 	if (!source_stated(r->s))
 		return false;
@@ -54,6 +55,9 @@ bool pci_stated_parent(struct reader *r, struct pci_function *f, struct pci_addr
 	if (fact_known(root))
 		f->root = root.value;
 	f->parent_unknown = fact_unknown(parent) ? parent.from : NULL;
+	gap = f->parent_unknown ? read_gap(r, "stated/pci-tree") : NULL;
+	if (gap && !fact_why_cut(f->parent_unknown))
+		f->parent_unknown = gap;
 	return fact_known(parent) && pci_address_parse(parent.value, ret) == 0;
 }
 

@@ -1600,6 +1600,27 @@ static struct missing registry_keys(const struct machine *m)
 	return MISSING(m->driver.registry_dwords);
 }
 
+static struct missing driver_version(const struct machine *m)
+{
+	return MISSING(m->driver.module_version);
+}
+
+static struct missing license_of_module(const struct machine *m)
+{
+	return MISSING(machine_module(m, "nvidia_peermem")->license);
+}
+
+static struct missing bridge_of_last(const struct machine *m)
+{
+	const char *why = m->gpus[m->gpu_n - 1].pci->parent_unknown;
+
+	return (struct missing){why ? FACT_UNKNOWN : FACT_ABSENT, why};
+}
+
+#define MODINFO                                                                                    \
+	"filename:       /lib/modules/6.8.0/updates/dkms/nvidia-peermem.ko\n"                      \
+	"version:        550.90.07\n"
+
 #define PARAMS(registry)                                                                           \
 	"ResmanDebugLevel: 4294967295\n"                                                           \
 	"FillerA: 0\nFillerB: 0\nFillerC: 0\nFillerD: 0\nFillerE: 0\n"                             \
@@ -1689,6 +1710,23 @@ static void three_kinds_of_missing(void **state)
 		{INIT, end_of_run, NOT_IN_THE_TEXT, NULL},
 		{INIT "[truncated]\n", end_of_run, CUT_OFF, "a:2"},
 		{"BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet io", parameters, CUT_OFF, "a:1"},
+		{MODINFO "depends:        nvidia,ib_uverbs\n", license_of_module, NOT_IN_THE_TEXT,
+		 NULL},
+		{MODINFO "...\n", license_of_module, CUT_OFF, "a:2"},
+		{MODINFO "license:        Dual MIT/G", license_of_module, CUT_OFF, "a:3"},
+		{TABLE "\n-+-[0000:20]-+-00.0\n |           \\-01.0\n \\-[0000:00]-+-00.0\n"
+		       "              \\-01.1-[01]----00.0\n",
+		 bridge_of_last, NOT_IN_THE_TEXT, NULL},
+		{TABLE "\n-+-[0000:40]-+-00.0\n |           +-01.0\n", bridge_of_last, CUT_OFF,
+		 "a:10"},
+		{TABLE "\n-[0000:00]-+-00.0\n            \\-01.1-[01]----00.0\n...\n",
+		 bridge_of_last, NOT_IN_THE_TEXT, NULL}, /* the tree is whole */
+		{"Python platform: Linux-6.8.0-47-generic-x86_64-with-glibc2.35\nIs CUDA available: True\n",
+		 driver_version, NOT_IN_THE_TEXT, NULL},
+		{"Python platform: Linux-6.8.0-47-generic-x86_64-with-glibc2.35\nIs CUDA available: True\n...\n",
+		 driver_version, CUT_OFF, "a:2"},
+		{"Python platform: Linux-6.8.0-47-generic-x86_64-with-glibc2.35\nIs CUDA avail",
+		 driver_version, CUT_OFF, "a:2"},
 	};
 
 	(void)state;
@@ -1709,6 +1747,24 @@ static void three_kinds_of_missing(void **state)
 			fail_msg("row %zu: no part is cut off", i);
 		machine_free(m);
 	}
+}
+
+/* The lines of modinfo that a text lacks are unknown, next to whatever else it shows. */
+static void modinfo_without_license(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(
+		"$ lsmod\n" MODULES "$ modinfo nvidia\n"
+		"filename:       /lib/modules/6.8.0/updates/dkms/nvidia.ko\nalias:          x\n"
+		"$ cat /proc/driver/nvidia/version\n"
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  Release Build\n",
+		&m, &t);
+
+	(void)state;
+	assert_true(fact_unknown(m->driver.installed_license));
+	assert_true(fact_unknown(m->driver.installed_version));
+	release(d, t, m);
 }
 
 /* ---- older and newer ---- */
@@ -3370,6 +3426,7 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(three_kinds_of_missing),
+		cmocka_unit_test(modinfo_without_license),
 		cmocka_unit_test(two_machines_without_names),
 		cmocka_unit_test(times_of_lines),
 		cmocka_unit_test(older_and_newer),

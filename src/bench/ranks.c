@@ -62,6 +62,8 @@ static const struct launcher {
 	 {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
 };
 
+#define LAUNCHERS (sizeof(launchers) / sizeof(launchers[0]))
+
 static const char *value_of(char *const *environment, const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
@@ -96,6 +98,24 @@ static bool started_by(const struct launcher *l, char *const *environment, struc
 	return (!l->needs || value_of(environment, l->needs)) &&
 	       number_of(value_of(environment, l->rank), &r->rank) &&
 	       number_of(first_of(environment, l->size), &r->size);
+}
+
+/* What a launcher sets is not a number: each process would measure by itself, at the same time as the others. */
+static int find_unreadable(char *const *environment)
+{
+	for (size_t i = 0; i < LAUNCHERS; i++) {
+		const struct launcher *l = &launchers[i];
+		const char *rank = value_of(environment, l->rank);
+		const char *size = first_of(environment, l->size);
+
+		if (rank && *rank && size && *size &&
+		    (!l->needs || value_of(environment, l->needs)))
+			return err_set(EINVAL,
+				       "%s: rank '%s' of '%s' is impossible (%s, %s); --alone runs "
+				       "without the other processes",
+				       l->name, rank, size, l->rank, l->size[0]);
+	}
+	return 0;
 }
 
 static enum rank_hosts hosts_of(const struct launcher *l, char *const *environment, int size)
@@ -180,7 +200,7 @@ int ranks_read(char *const *environment, struct ranks *ret)
 	struct ranks r = {.size = 1, .hosts = HOSTS_ONE};
 	int e = 0;
 
-	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+	for (size_t i = 0; i < LAUNCHERS; i++) {
 		struct ranks found = {0};
 
 		if (!started_by(&launchers[i], environment, &found))
@@ -189,6 +209,8 @@ int ranks_read(char *const *environment, struct ranks *ret)
 		r = found;
 		break;
 	}
+	if (!*r.launcher && e == 0)
+		e = find_unreadable(environment);
 	if (e == 0 && r.size > 1)
 		e = find_address(environment, &r);
 	if (e == 0)

@@ -95,6 +95,8 @@ static void nonsense_is_refused(void **state)
 	} bad[] = {
 		{{"PMI_RANK=2", "PMI_SIZE=2", NULL}, "rank 2 of 2"},
 		{{"PMI_RANK=0", "PMI_SIZE=0", NULL}, "rank 0 of 0"},
+		{{"RANK=x", "WORLD_SIZE=2", "MASTER_PORT=1", NULL}, "torchrun: rank 'x' of '2'"},
+		{{"PMI_RANK=0", "PMI_SIZE=99999999999", NULL}, "rank '0' of '99999999999'"},
 		{{"PMI_RANK=0", "PMI_SIZE=2", "ONEHOP_ADDR=nowhere", NULL}, "ONEHOP_ADDR"},
 		{{"PMI_RANK=0", "PMI_SIZE=2", "ONEHOP_ADDR=a:0", NULL}, "HOST:PORT"},
 		{{"PMI_RANK=0", "PMI_SIZE=2", "NCCL_COMM_ID=a:65535", NULL}, "NCCL_COMM_ID"},

@@ -951,6 +951,8 @@ static int load_libraries(struct bench *b)
 	const char *library = b->order.has_library ? b->order.library : NULL;
 	int r = collective_plan_uses(b->plan, ENGINE_NCCL) ? nccl_load(library, &b->api) : 0;
 
+	if (r < 0 && library)
+		return err_wrap(r, "--nccl");
 	if (r == 0 && b->plan->symmetric)
 		r = nccl_has_windows(&b->api);
 	if (r == 0 && *b->api.path && typed_is_tiny(b->plan->type))
@@ -959,7 +961,7 @@ static int load_libraries(struct bench *b)
 		return r;
 	setenv("ONEHOP_NCCL_LIBRARY", b->api.path, 1);
 	r = nccl_load(b->order.shim, &b->shim);
-	return r < 0 ? err_wrap(r, "the shim") : 0;
+	return r < 0 ? err_wrap(r, "the shim's library (--shim-library names one)") : 0;
 }
 
 static int run(struct bench *b)

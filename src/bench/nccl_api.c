@@ -85,7 +85,7 @@ static int load_from(const char *soname, struct nccl_api *api)
 static int load_file(const char *path, struct nccl_api *api)
 {
 	char *real = realpath(path, NULL);
-	int r = real ? load_from(real, api) : err_sys(errno, "--nccl %s", path);
+	int r = real ? load_from(real, api) : err_sys(errno, "%s", path);
 
 	free(real);
 	return r;

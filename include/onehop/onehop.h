@@ -51,7 +51,7 @@ enum onehop_type {
  * and in every run. ONEHOP_FLOAT16 and ONEHOP_BFLOAT16 are reduced as float and
  * rounded once. The two FLOAT8 types are reduced as ONEHOP_FLOAT16, which rounds after each rank, and rounded again at
  * the end; what is too large for them becomes their largest finite value. Sums and products of integers wrap. ONEHOP_AVG divides the (wrapped) sum of integers
- * towards zero, and multiplies that of floats by 1 / ranks. With a NaN, ONEHOP_MAX and ONEHOP_MIN give
+ * towards zero, and multiplies that of floats by 1 / ranks. With a NaN, or with +0 and -0, ONEHOP_MAX and ONEHOP_MIN give
  * one of the operands, the same one on all ranks. The sum or product of several NaNs is a NaN with the same bits on all
  * ranks, but another size or algorithm may give the bits of another one of them: the only exception to the above.
  */

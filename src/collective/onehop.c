@@ -49,14 +49,18 @@ static struct device_request request_of(const struct onehop_options *o, size_t n
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
 		    struct onehop_comm **ret)
 {
-	struct device_request q = request_of(options, n < 0 ? 0 : (size_t)n);
+	struct device_request q;
 	struct comm_options o;
 	struct tuned table;
 	int r;
 
 	if (!ret)
 		return err_set(EINVAL, "onehop_open_all: no place for communicators");
-	for (int i = 0; i < n && i < ONEHOP_RANKS_MAX; i++) {
+	if (n < 1 || n > ONEHOP_RANKS_MAX)
+		return err_set(EINVAL, "the number of ranks must be 1 to %d, not %d",
+			       ONEHOP_RANKS_MAX, n);
+	q = request_of(options, (size_t)n);
+	for (int i = 0; i < n; i++) {
 		q.ordinal[i] = devices ? devices[i] : i;
 		q.number[i] = i;
 	}

@@ -130,6 +130,8 @@ static void answers_without_a_place(void **state)
 
 	(void)state;
 	expect_error(onehop_open_all(RANKS, NULL, &simulated, NULL), -EINVAL, "open_all: no place");
+	expect_error(onehop_open_all(-1, NULL, &simulated, a.comms), -EINVAL, "1 to 8, not -1");
+	expect_error(onehop_open_all(9, NULL, &simulated, a.comms), -EINVAL, "1 to 8, not 9");
 	expect_error(onehop_open_rank("key", 0, 1, 0, &simulated, NULL), -EINVAL,
 		     "open_rank: no place");
 	expect_error(onehop_open_exchange(&exchange, 0, 1, 0, &simulated, NULL), -EINVAL,

@@ -10,7 +10,18 @@
 
 /* ---- what is missing ---- */
 
-/* Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. */
+/* Both have NVLinks that are up, and nothing shows where they lead. */
+static bool may_be_joined(const struct machine *m, size_t i, size_t j)
+{
+	return fact_or(m->gpus[i].nvlink_active, 0) > 0 &&
+	       fact_or(m->gpus[j].nvlink_active, 0) > 0 &&
+	       (!m->pairs || !fact_known(m->pairs[i * m->gpu_n + j].nvlinks));
+}
+
+/*
+ * Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. Of pairs that NVLink may join, what is on
+ * their way over PCIe matters only once that is known.
+ */
 static bool any_path(const struct diagnosis *d, enum chain_step step,
 		     bool (*is_it)(const struct path *p, enum chain_step step))
 {
@@ -20,9 +31,22 @@ static bool any_path(const struct diagnosis *d, enum chain_step step,
 		for (size_t j = 0; j < t->gpu_n; j++) {
 			const struct path *p = i != j ? topology_path(t, i, j) : NULL;
 
-			if (p && is_it(p, step))
+			if (p && is_it(p, step) && !may_be_joined(t->machine, i, j))
 				return true;
 		}
+	return false;
+}
+
+static bool wants_matrix(const struct diagnosis *d)
+{
+	const struct topology *t = d->topology;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++)
+			if (i != j && may_be_joined(t->machine, i, j) &&
+			    topology_path(t, i, j)->verdict != PAIR_DIRECT &&
+			    !path_is_nvlink(topology_path(t, i, j)))
+				return true;
 	return false;
 }
 
@@ -402,6 +426,7 @@ static const struct {
 	  "whether card, driver and kernel can share GPU memory with a NIC (dma-buf)"}},
 	{wants_nccl_log, {NCCL_LINES, "how NCCL connects each pair of GPUs, and why not by P2P"}},
 	{wants_nvlink, {"nvidia-smi nvlink -s", "which NVLinks are up"}},
+	{wants_matrix, {"nvidia-smi topo -m", "which GPUs the NVLinks join"}},
 	{wants_iommu_all,
 	 {"cat /proc/cmdline; " IOMMU_LINES, "whether an IOMMU translates peer traffic"}},
 	{wants_iommu_log, {IOMMU_LINES, "whether an IOMMU translates peer traffic"}},

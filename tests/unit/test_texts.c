@@ -3063,6 +3063,8 @@ static void asks_what_decides(void **state)
 		{"$ nvidia-smi topo -m\n" TOPO_OF_GPUS
 		 "$ nvidia-smi topo -p2p w\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n",
 		 "nvidia-smi topo -p2p r"},
+		{"GPU 0: NVIDIA H800\n" LINK(0) LINK(1) "GPU 1: NVIDIA H800\n" LINK(0) LINK(1),
+		 "nvidia-smi topo -m"},
 		{"RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)\n",
 		 "NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL"},
 	};

@@ -616,6 +616,11 @@ static bool tells_more(const struct observed *o, const struct observed *than)
 
 static enum verdict probe_run(struct rule_run *run)
 {
+	const struct run_failure_facts known = {
+		.p2p_off = nccl_p2p_disabled(run->m),
+		.peermem = fact_is(run->m->peermem.loaded, 1) ||
+			   fact_is(run->m->peermem.legacy_loaded, 1),
+	};
 	const struct observed *first = NULL;
 	struct finding *f;
 
@@ -631,9 +636,7 @@ static enum verdict probe_run(struct rule_run *run)
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "run"),
 			"the " ABOUT " failed: %s (seen in %s): %s", failure_text(run, first),
 			first->from, run_failure_find(&first->failure)->meaning);
-	finding_remedy(run, f, "%s",
-		       run_failure_todo(run_failure_find(&first->failure),
-					nccl_p2p_disabled(run->m)));
+	finding_remedy(run, f, "%s", run_failure_todo(run_failure_find(&first->failure), known));
 	evidence_failed_runs(run, f);
 	evidence_connections(run, f);
 	return VERDICT_OK;

@@ -54,6 +54,11 @@
 #define REGISTER_TODO                                                                              \
 	"raise the limit of locked memory (rule memlock); if it works with host memory, or with "  \
 	"NCCL_NET_GDR_LEVEL=LOC, load nvidia_peermem (rule peermem-not-loaded)"
+#define REGISTER_LOADED_TODO                                                                       \
+	"raise the limit of locked memory (rule memlock); if it works with host memory, the "      \
+	"module for peer memory is loaded, and does not serve this GPU or this NIC: GeForce "      \
+	"cards and vGPUs without this right have none of it (rule gdr-geforce), and it has to "    \
+	"fit the NIC's drivers (rules peermem-*)"
 #define REFUSED_MEANS                                                                              \
 	"a NIC refused the access of its peer: the memory is not registered there, or is no "      \
 	"longer what was registered"
@@ -226,11 +231,13 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_NCCL_ERROR, -1, SHM_FULL_MEANS " or could not be created there",
 	 SHM_FULL_TODO "; the error before it in the log shows why",
 	 "creating shared memory segment"},
-	{RUN_NCCL_ERROR, -1, REGISTER_MEANS, REGISTER_TODO, "ibv_reg_mr"},
+	{RUN_NCCL_ERROR, -1, REGISTER_MEANS, REGISTER_TODO, "ibv_reg_mr",
+	 .with_peermem = REGISTER_LOADED_TODO},
 	{RUN_RDMA_ERROR, -1, REGISTER_MEANS,
 	 REGISTER_TODO
 	 "; GeForce cards and vGPUs without this right have neither (rule gdr-geforce); "
-	 "perftest uses dma-buf only with --use_cuda_dmabuf"},
+	 "perftest uses dma-buf only with --use_cuda_dmabuf",
+	 .with_peermem = REGISTER_LOADED_TODO},
 	WARNED("RNR_RETRY_EXC", RNR_MEANS, RNR_TODO),
 	WARNED("RETRY_EXC", NO_ANSWER_MEANS, NO_ANSWER_TODO),
 	WARNED("WR_FLUSH", FOLLOWS_MEANS, FOLLOWS_TODO),
@@ -476,12 +483,14 @@ const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 	return m;
 }
 
-/* A consequence, or NCCL's result without the warning that led to it. */
-const char *run_failure_todo(const struct run_failure_meaning *m, bool p2p_off)
+const char *run_failure_todo(const struct run_failure_meaning *m, struct run_failure_facts known)
 {
-	return p2p_off && m->without_p2p ? m->without_p2p : m->todo;
+	if (known.p2p_off && m->without_p2p)
+		return m->without_p2p;
+	return known.peermem && m->with_peermem ? m->with_peermem : m->todo;
 }
 
+/* A consequence, or NCCL's result without the warning that led to it. */
 bool run_failure_is_vague(const struct run_failure *f)
 {
 	static const char *const consequences[] = {FOLLOWS_MEANS, GONE_MEANS};

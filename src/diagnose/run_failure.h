@@ -16,10 +16,18 @@ struct run_failure_meaning {
 	enum run_waits waits; /* RUN_WAITS_UNKNOWN: any */
 	/* Instead, where NCCL_P2P_DISABLE=1 is set: NCCL did not ask for peer access. NULL: the same */
 	const char *without_p2p;
+	/* Instead, where a module for peer memory is loaded. NULL: the same */
+	const char *with_peermem;
 };
 
-/* What to do; `p2p_off`: NCCL_P2P_DISABLE=1 is set. */
-const char *run_failure_todo(const struct run_failure_meaning *m, bool p2p_off);
+/* What is known besides the failure. */
+struct run_failure_facts {
+	bool p2p_off; /* NCCL_P2P_DISABLE=1 is set */
+	bool peermem; /* nvidia_peermem or nv_peer_mem is loaded */
+};
+
+/* What to do. */
+const char *run_failure_todo(const struct run_failure_meaning *m, struct run_failure_facts known);
 /* Never NULL. */
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f);
 /* It only says that something failed: another line of the same kind tells more. */

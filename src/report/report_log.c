@@ -313,10 +313,12 @@ static bool is_p2p_off(const struct nccl_log *l)
 static void add_meaning(struct document *out, const struct nccl_log *l,
 			const struct run_failure_meaning *m)
 {
+	const struct run_failure_facts known = {.p2p_off = is_p2p_off(l)};
+
 	if (!m)
 		return;
 	document_item(out, STYLE_STRONG, 2, "means:", "%s.", m->meaning);
-	document_item(out, STYLE_STRONG, 2, "do:   ", "%s.", run_failure_todo(m, is_p2p_off(l)));
+	document_item(out, STYLE_STRONG, 2, "do:   ", "%s.", run_failure_todo(m, known));
 }
 
 /* Before all else: what was slow or went another way matters once the run ends well. */

@@ -3086,6 +3086,34 @@ static void asks_what_decides(void **state)
 	}
 }
 
+/* What a module that is loaded cannot lack is not advised. */
+static void advice_knows_the_module(void **state)
+{
+	static const struct {
+		const char *text, *advice;
+	} pages[] = {
+		{"Couldn't allocate MR\n", "load nvidia_peermem"},
+		{"nvidia_peermem         16384  0\nnvidia_uvm           4943872  0\n"
+		 "nvidia              54566912  3 nvidia_uvm,nvidia_peermem\nCouldn't allocate MR\n",
+		 "the module for peer memory is loaded"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(pages[i].text, &m, &t);
+		const struct finding *f = NULL;
+
+		for (size_t k = 0; k < d->finding_n; k++)
+			if (strcmp(d->findings[k].rule->id, "observed-run") == 0)
+				f = &d->findings[k];
+		if (!f || !strstr(f->remedy, pages[i].advice))
+			fail_msg("%zu: '%s'", i, f ? f->remedy : "no finding");
+		release(d, t, m);
+	}
+}
+
 /* kubectl describe node: labels lack blanks, and names of modules have hyphens. */
 static void labels_of_a_node(void **state)
 {
@@ -3397,6 +3425,7 @@ int main(void)
 		cmocka_unit_test(labels_of_a_node),
 		cmocka_unit_test(shared_and_locked_memory),
 		cmocka_unit_test(asks_what_decides),
+		cmocka_unit_test(advice_knows_the_module),
 		cmocka_unit_test(gpus_in_one_line),
 		cmocka_unit_test(no_log),
 		cmocka_unit_test(whole_log),

@@ -125,11 +125,13 @@ static void take(struct claims *c, const char *path, const struct answer *x)
 		source_put_file(c->times, path, (const char *)&x->at.time, sizeof(x->at.time));
 }
 
-static struct rival rival(struct claims *c, int error, const char *data, const char *at,
-			  struct text_time time)
+/* The first line of what was said; bytes have no end of their own. */
+static struct rival rival(struct claims *c, int error, const char *data, size_t size,
+			  const char *at, struct text_time time)
 {
 	enum { SHOWN = 63 };
-	const size_t n = error ? 0 : strcspn(data, "\n");
+	const char *end = error ? NULL : memchr(data, '\n', size);
+	const size_t n = end ? (size_t)(end - data) : size;
 
 	return (struct rival){error ? "none" : arena_strndup(c->arena, data, n < SHOWN ? n : SHOWN),
 			      arena_strdup(c->arena, at), time};
@@ -143,8 +145,8 @@ static void settle(struct claims *c, const char *path, const struct source_entry
 	const int order =
 		claims_is_of_one_machine(path) ? 0 : text_time_order(x->at.time, was_time);
 	const struct rival was =
-		rival(c, old->error, old->data, source_origin(c->map, path), was_time);
-	const struct rival is = rival(c, x->error, x->data, place(c, x->at), x->at.time);
+		rival(c, old->error, old->data, old->size, source_origin(c->map, path), was_time);
+	const struct rival is = rival(c, x->error, x->data, x->size, place(c, x->at), x->at.time);
 
 	if (!order) {
 		disagree(c, path, was, is);
@@ -164,7 +166,8 @@ void claims_add_doubt(struct claims *c, const char *path, const struct source_en
 	for (size_t i = 0; i < 2; i++) {
 		const char *at = source_origin(c->map, both[i]->path);
 
-		r[i] = rival(c, 0, both[i]->data, at ? at : "", claims_time_of(c, both[i]->path));
+		r[i] = rival(c, 0, both[i]->data, both[i]->size, at ? at : "",
+			     claims_time_of(c, both[i]->path));
 	}
 	add_disagreement(c, path, r[0], r[1], false);
 }

@@ -346,7 +346,7 @@ static void put_no_gpu(struct strbuf *b, const struct machine *m)
 	if (fact_known(m->pci_listed))
 		strbuf_puts(b, "No NVIDIA GPU found");
 	else if (m->pci_n)
-		strbuf_puts(b, "Undecided: the text shows no NVIDIA GPU");
+		strbuf_puts(b, "Undecided: the text lists no NVIDIA GPU");
 	else
 		strbuf_printf(b, "Undecided: PCI devices could not be listed (%s)",
 			      m->pci_listed.from ? m->pci_listed.from : "not collected");

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/texts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -441,8 +442,14 @@ static const struct {
 	[CHAIN_BAD] = {"blocked ", STYLE_BAD},
 };
 
+/* Several steps of a chain may lack the same fact about the same pairs, which is said once. */
+struct said {
+	struct arena *arena;
+	struct texts items;
+};
+
 static void add_reason(struct document *out, const struct topology *t, const struct reason *r,
-		       size_t n)
+		       size_t n, struct said *said)
 {
 	struct strbuf b AUTO_STRBUF = {0};
 	char sentence[512];
@@ -451,17 +458,21 @@ static void add_reason(struct document *out, const struct topology *t, const str
 	add_places(&b, r, n);
 	strbuf_puts(&b, " (");
 	add_examples(&b, t, r, n);
-	document_item(out, states[r->link->state].style, 0, states[r->link->state].label, "%s)",
-		      strbuf_str(&b));
+	if (!texts_have(&said->items, strbuf_str(&b)))
+		document_item(out, states[r->link->state].style, 0, states[r->link->state].label,
+			      "%s)", strbuf_str(&b));
+	texts_add(said->arena, &said->items, strbuf_str(&b));
 }
 
 static void add_reasons(struct document *out, const struct topology *t)
 {
 	size_t n;
 	struct reason *all AUTO_FREE = collect_reasons(t, &n);
+	struct said said = {.arena = arena_new()};
 
 	for (size_t i = 0, k; i < n; i += k) {
 		if (!i || all[i].nic != all[i - 1].nic) {
+			said.items.n = 0;
 			document_blank(out);
 			document_heading(
 				out,
@@ -470,8 +481,9 @@ static void add_reasons(struct document *out, const struct topology *t)
 		}
 		for (k = 1; i + k < n && compare_cause(&all[i], &all[i + k]) == 0; k++)
 			;
-		add_reason(out, t, &all[i], k);
+		add_reason(out, t, &all[i], k, &said);
 	}
+	arena_free(said.arena);
 }
 
 void report_topology(struct document *out, const struct diagnosis *d)

@@ -278,7 +278,7 @@ static const char *describe_progress(const struct onehop_comm *c, u32 rank, u32 
 	calls = agree_calls_of(&c->agree, AGREE_EAGER, rank);
 	called = (int)(calls - missed->call) > 0;
 	if (find_ended(c, number, &last))
-		snprintf(buf, size, "%s called it; it took part in all before, up to operation %s",
+		snprintf(buf, size, "%s called it; before, it took part in operation %s",
 			 called ? ", but has" : ", and has not",
 			 describe(c, last, what, sizeof(what)));
 	else

@@ -1079,8 +1079,8 @@ static void a_rank_that_does_not_come(void **state)
 			expect_late(
 				&g, r,
 				"rank 2 did not take part in operation 1 (all_reduce) within 0.5 s, "
-				"and has not called it; it took part in all before, up to "
-				"operation 0 (all_reduce)");
+				"and has not called it; before, it took part in operation 0 "
+				"(all_reduce)");
 			assert_int_equal(operation_enqueue(g.comms[r], t.o, &call), -ETIMEDOUT);
 			/* Blocks that start later, in this or another stream, do not wait for a limit of their own. */
 			assert_int_equal(*(const u32 *)g.comms[r]->abort, 1);

@@ -103,14 +103,19 @@ static bool add_dmesg(struct strbuf *out, const json_t *entry)
 
 /* ---- lines ---- */
 
+static bool is_one_of(const char *key, const char *const *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(key, keys[i]) == 0)
+			return true;
+	return false;
+}
+
 static bool is_field_of_dmesg(const char *key)
 {
 	static const char *const keys[] = {"pri", "fac", "time", "msg", "caller"};
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (strcmp(key, keys[i]) == 0)
-			return true;
-	return false;
+	return is_one_of(key, keys, ARRAY_LEN(keys));
 }
 
 static bool is_field_of_journal(const char *key)
@@ -140,10 +145,7 @@ static bool begins_entry(const char *key)
 					   "SYSLOG_IDENTIFIER",
 					   "MESSAGE"};
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (strcmp(key, keys[i]) == 0)
-			return true;
-	return false;
+	return is_one_of(key, keys, ARRAY_LEN(keys));
 }
 
 /* A page may quote the log. */
@@ -190,35 +192,62 @@ static json_t *read_object(const char *line, size_t n)
 	return NULL;
 }
 
-/* `"KEY" : VALUE,`: as an object; NULL: it is something else. */
+enum { KEY_SIZE = 48 };
+
+/* `"KEY" : VALUE,`: the key; false: it is something else. */
+static bool read_key(const char *line, size_t n, char key[KEY_SIZE])
+{
+	const char *end = n && *line == '"' ? memchr(line + 1, '"', n - 1) : NULL;
+	size_t at;
+
+	if (!end || end - line > KEY_SIZE)
+		return false;
+	at = (size_t)(end + 1 - line);
+	while (at < n && line[at] == ' ')
+		at++;
+	text_copy(key, KEY_SIZE, line + 1, (size_t)(end - line - 1));
+	return at < n && line[at] == ':';
+}
+
+/* The same as an object; NULL: the value is not whole. */
 static json_t *read_field(const char *line, size_t n)
 {
 	AUTO_STRBUF struct strbuf text = {0};
 
-	if (!starts_with(line, n, "\""))
-		return NULL;
 	strbuf_putc(&text, '{');
 	strbuf_add(&text, line, n - (line[n - 1] == ','));
 	strbuf_putc(&text, '}');
 	return json_loadb(text.text, text.len, JSON_ALLOW_NUL, NULL);
 }
 
+/* What a message is made of; there are many others. */
+static bool is_used(const char *key)
+{
+	static const char *const keys[] = {"time",       "msg",
+					   "MESSAGE",    "__REALTIME_TIMESTAMP",
+					   "_TRANSPORT", "_HOSTNAME",
+					   "_PID",       "SYSLOG_IDENTIFIER"};
+
+	return is_one_of(key, keys, ARRAY_LEN(keys));
+}
+
 /* False: it is not of the messages that the lines above began, nor begins one. */
 static bool take_field(struct log_json *j, const char *line, size_t n)
 {
-	json_t *field = read_field(line, n);
-	const char *key = field ? json_object_iter_key(json_object_iter(field)) : NULL;
-	const bool taken = key && (j->in == LOG_JSON_DMESG     ? is_field_of_dmesg(key)
-				   : j->in == LOG_JSON_JOURNAL ? is_field_of_journal(key)
-							       : begins_entry(key));
+	char key[KEY_SIZE];
+	json_t *field;
 
-	if (taken) {
-		j->in = j->in ? j->in : LOG_JSON_JOURNAL;
-		j->entry = j->entry ? j->entry : json_object();
+	if (!read_key(line, n, key) || !(j->in == LOG_JSON_DMESG     ? is_field_of_dmesg(key)
+					 : j->in == LOG_JSON_JOURNAL ? is_field_of_journal(key)
+								     : begins_entry(key)))
+		return false;
+	j->in = j->in ? j->in : LOG_JSON_JOURNAL;
+	j->entry = j->entry ? j->entry : json_object();
+	field = is_used(key) ? read_field(line, n) : NULL;
+	if (field)
 		json_object_update(j->entry, field);
-	}
 	json_decref(field);
-	return taken;
+	return true;
 }
 
 /* The brace that ends a message. */

@@ -140,6 +140,16 @@ static int read_driver(struct reader *r)
 	return read_known(r, "driver's version", r->t.identity.driver);
 }
 
+static int check_other_devices(const struct tuned_identity *id)
+{
+	const char *key = id->device[id->n].key;
+
+	for (unsigned i = 0; *key && i < id->n; i++)
+		if (strcmp(id->device[i].key, key) == 0)
+			return err_set(EINVAL, "there is a second device %s", key);
+	return 0;
+}
+
 static int read_device(struct reader *r)
 {
 	struct tuned_identity *id = &r->t.identity;
@@ -150,6 +160,8 @@ static int read_device(struct reader *r)
 	e = read_known(r, "device's name", id->device[id->n].key);
 	if (e == 0)
 		e = read_known(r, "device's UUID", id->device[id->n].uuid);
+	if (e == 0)
+		e = check_other_devices(id);
 	id->n += e == 0;
 	return e;
 }

@@ -126,6 +126,7 @@ static void damage_is_refused_with_its_line(void **state)
 		{"GPU-a", "GPU-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		 "table:5: the device's UUID has more than 47 characters"},
 		{"GPU-a", "", "table:5: the device's UUID is missing"},
+		{"0000:61:00.0", "0000:41:00.0", "table:6: there is a second device 0000:41:00.0"},
 		{"path 0 1", "path 0 2",
 		 "table:7: the second device of a path must be a number from 0 to 1, not '2'"},
 		{"path 0 1", "path 1 1", "table:7: a path from device 1 to itself"},

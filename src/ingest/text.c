@@ -34,8 +34,7 @@ const struct text_kind text_kinds[] = {
 	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, nccl_tests_parse},
 	{"the output of nvbandwidth", "onehop compare", nvbandwidth_recognise, nvbandwidth_parse},
 	{"a debug log of NCCL", "onehop log", nccl_log_recognise, NULL},
-	{"the output of lspci, nvidia-smi or the like", "onehop check --from", pasted_recognise,
-	 NULL},
+	{"a text with outputs of other tools", "onehop check --from", pasted_recognise, NULL},
 	{0},
 };
 

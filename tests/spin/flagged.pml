@@ -9,8 +9,9 @@
  *
  * -DN: ranks. -DOPS: operations, one after the other, each of any kind and size up to -DUNITS. -DLAST: the largest
  * number of a launch; 1 to LAST, then from 2 again (2^32 - 1 in the code). -DCLEAN: launches from 2 to CLEAN clear
- * the slots that they write (2 and 3 behind 2^32 - 1 in the code; 2^30 and three more are not modelled). Any of the
- * names in tests/spin/check removes one part of the protocol.
+ * the slots that they write (2 and 3 behind 2^32 - 1 in the code; 2^30 and three more are not modelled). -DREACH_NONE:
+ * all goes through the host's memory; -DREACH_TWO: but between ranks 0 and 1. Any of the names in tests/spin/check removes
+ * one part of the protocol.
  */
 #ifndef HALVES
 #define HALVES 2
@@ -31,6 +32,23 @@
 #define PLACE(area, set, from, to, u, h) \
 	((((((area) * SETS + (set)) * N + (from)) * N + (to)) * UNITS + (u)) * HALVES + (h))
 #define PLACES (AREAS * SETS * N * N * UNITS * HALVES)
+
+/*
+ * Through the host's memory a sender has a row for each reader, and one of its own for what all of them read: what it
+ * sends in one step, and what it has reduced (src/collective/slots.c). Direct ones have a row for each step.
+ */
+#if defined(REACH_NONE)
+#define DIRECT(from, to) false
+#elif defined(REACH_TWO)
+#define DIRECT(from, to) ((from) < 2 && (to) < 2)
+#else
+#define DIRECT(from, to) true
+#endif
+#define FOR_ALL(area)        ((area) == 1 || kind_of[op % RECENT] != TWO_STEPS)
+#define ROW(area, from, to)  (DIRECT(from, to) || !FOR_ALL(area) -> (to) : (from))
+#define AREA(area, from, to) (DIRECT(from, to) -> (area) : 0)
+#define AT(area, from, to, u, h)                                                                   \
+	PLACE(AREA(area, from, to), set, from, ROW(area, from, to), u, h)
 
 #ifdef ONE_SET
 #define SET_OF(epoch) 0
@@ -91,14 +109,14 @@ inline store_unit(area, to, u)
 	h = 0;
 	do
 	:: h < HALVES ->
-		pending[PLACE(area, set, me, to, u, h)] = op;
+		pending[AT(area, me, to, u, h)] = op;
 		h++
 	:: else -> break
 	od
 }
 
 /* 16 bytes are loaded at once and used when all flags are the wanted one; each half is whole. */
-#define HALF(area, from, u, h) memory[PLACE(area, set, from, me, u, h)]
+#define HALF(area, from, u, h) memory[AT(area, from, me, u, h)]
 #define IS_NOW(half)           (half != 0 && FLAG(half) == epoch)
 #ifdef ONE_FLAG
 #define HAS_COME(area, from, u) IS_NOW(HALF(area, from, u, 0))
@@ -160,7 +178,7 @@ inline clean_slots()
 				h = 0;
 				do
 				:: h < HALVES ->
-					clean_pending[PLACE(0, set, me, r, u, h)] = 1;
+					clean_pending[AT(0, me, r, u, h)] = 1;
 					h++
 				:: else -> break
 				od;
@@ -181,8 +199,8 @@ inline clean_slots()
 			u = 0;
 			do
 			:: u < UNITS ->
-				!clean_pending[PLACE(0, set, me, r, u, 0)] &&
-					!clean_pending[PLACE(0, set, me, r, u, HALVES - 1)];
+				!clean_pending[AT(0, me, r, u, 0)] &&
+					!clean_pending[AT(0, me, r, u, HALVES - 1)];
 				u++
 			:: else -> break
 			od;

@@ -213,3 +213,10 @@ static inline u32 collective_sums_fast(u32 type, u32 op)
 	return (op == REDUCE_SUM || op == REDUCE_AVG) &&
 	       (type == ELEMENT_FLOAT32 || type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16);
 }
+
+/* Of elements that are reduced (op REDUCE_OP_N: none are), 8 bytes each. */
+static inline u32 collective_is_wide(u32 type, u32 op)
+{
+	return op != REDUCE_OP_N &&
+	       (type == ELEMENT_INT64 || type == ELEMENT_UINT64 || type == ELEMENT_FLOAT64);
+}

@@ -40,6 +40,7 @@ struct collective_shape {
 	u32 copied;       /* ranks whose pieces go from this rank's own input to its output */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
 	u32 number;       /* of the operation, for the report */
+	u32 ahead; /* not 0: in a piped operation, others only free slots, so all but the last step wait for one step less */
 	u64 places; /* 4 bits for each rank: where its piece is in both buffers, counted in pieces */
 };
 
@@ -53,7 +54,7 @@ static inline u32 piece_place(const struct collective_shape *s, u32 rank)
  * ended.
  */
 struct collective_state {
-	u32 epoch; /* flagged: of the last launch; piped: steps done */
+	u32 epoch; /* flagged: of the last launch, 16 bits; piped: steps done */
 	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
 };
 
@@ -65,20 +66,24 @@ struct collective_report {
 };
 
 /*
- * Small operations: data travels in units of 16 bytes, each half of which holds 4 bytes of data and
- * the epoch of this block's launch, so that it signals its own arrival: only 8 bytes are guaranteed
+ * Small operations: data travels in units of 16 bytes, each half of which holds 6 bytes of data and
+ * 16 bits that tell the epoch of this block's launch, so that it signals its own arrival: only 8 bytes are guaranteed
  * to arrive whole. Block b meets block b only. Two sets of slots take turns: a rank that has heard
  * from all others in this launch knows that they have finished the previous one.
  */
-#define FLAGGED_UNITS       256u /* a block, rank and set */
-#define FLAGGED_UNIT_BYTES  16ul
-#define FLAGGED_DATA_BYTES  8u /* of a unit */
-#define FLAGGED_BLOCK_BYTES (FLAGGED_UNITS * FLAGGED_UNIT_BYTES)
+#define FLAGGED_UNIT_BYTES 16ul
+
+/* The data of a unit: of what is reduced, whole elements. wide: as in collective_is_wide() */
+#define FLAGGED_DATA_BYTES(wide) ((wide) ? 8u : 12u)
 
 struct collective_flagged_args {
 	struct collective_shape s;
 	struct collective_ways first, second;
-	u64 set_bytes; /* from one set of slots to the other */
+	u32 set_bytes;   /* from one set of slots to the other */
+	u32 block_bytes; /* of a block's slots in a set */
+	u64 host_rows;   /* of this rank: two sets each, one row behind the other */
+	u32 hosts;       /* how many they are */
+	u32 direct;      /* ranks with rows of this one in their memory */
 };
 
 /*
@@ -87,7 +92,7 @@ struct collective_flagged_args {
  */
 struct collective_small_args {
 	u64 state, in, out, bytes; /* as in struct collective_shape */
-	u64 set_bytes;
+	u32 set_bytes, block_bytes;
 	u32 n, me, type, op;
 	u64 from, from_stride; /* of rank r: from + r * from_stride */
 	u32 places, places2;   /* how many of to, to2 are written */
@@ -97,6 +102,8 @@ struct collective_small_args {
 	u64 from2, from2_stride;
 	u64 to2[COLLECTIVE_RANKS_MAX]; /* what is reduced */
 	u64 scale, report, abort, limit_ns;
+	u64 host_rows;      /* as in struct collective_flagged_args */
+	u32 hosts, directs; /* directs: how many of to and of to2 are in others' memory */
 	u32 number, unused;
 };
 
@@ -111,7 +118,8 @@ struct collective_routes {
  * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends chunk i; when all others have done
  * step i - 1, it reduces or places chunk i - 1, and places chunk i - 2 of the second step; then one flag tells all others that the step
  * is done. A chunk is sent while step i - 1 may still be read, and chunk i - 1 waits to be: it needs three slots for each sender and
- * block (four, because numbers of steps wrap). What is reduced is written after the wait and read in the next step: two.
+ * block; four, because numbers of steps wrap, and a rank that only sends can be one more step ahead. What is reduced is written after the
+ * wait and read in the next step: two.
  */
 #define PIPED_FIRST_SLOTS  4ul
 #define PIPED_SECOND_SLOTS 2ul

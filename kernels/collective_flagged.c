@@ -7,16 +7,19 @@ struct flagged {
 	struct patience patience;
 	u64 slot; /* of the block, in each place */
 	u32 epoch, end, late;
+	u32 data; /* bytes of a unit */
 };
 
-/* The slots that are written next; no rank reads them any more. */
+/* All slots of this set that this rank ever writes, because the next operations may use others; no rank reads them any more. */
 INLINE void clean(const struct collective_flagged_args *a, const struct flagged *f)
 {
-	EVERY_RANK(r)
+	ROLLED for (u32 r = 0; r < a->s.n; r++) if (a->direct >> r & 1)
 	{
-		clean_place(a->first.to[r] + f->slot, (a->s.tokens | a->s.push) >> r & 1);
-		clean_place(a->second.to[r] + f->slot, a->s.push2 >> r & 1);
+		clean_place(a->first.to[r] + f->slot, a->block_bytes);
+		clean_place(a->second.to[r] + f->slot, a->block_bytes);
 	}
+	ROLLED for (u32 k = 0; k < a->hosts; k++)
+		clean_place(a->host_rows + 2ul * k * a->set_bytes + f->slot, a->block_bytes);
 	fence_system();
 	block_barrier();
 }
@@ -27,16 +30,18 @@ INLINE void send_unit(const struct collective_flagged_args *a, const struct flag
 {
 	const struct collective_shape *s = &a->s;
 	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
-	u64 words[COLLECTIVE_RANKS_MAX], sent = 0;
+	vector16 words[COLLECTIVE_RANKS_MAX];
+	u32 sent = 0, loaded = 0;
 
 	EVERY_RANK(r)
 	{
-		const u64 n = s->push >> r & 1 ? part_in(s, r, offset, FLAGGED_DATA_BYTES) : 0;
+		const u64 n = s->push >> r & 1 ? part_in(s, r, offset, f->data) : 0;
 
-		words[r] = r && !s->in_stride ? words[0] : 0;
-		if (n && (s->in_stride || !words[r]))
-			words[r] = load_bytes(piece_in(s, r) + offset, n);
-		sent |= (u64)(n || (!index && s->tokens >> r & 1)) << r;
+		words[r] = r && !s->in_stride ? words[r - 1] : vector_of(0, 0);
+		if (n && (s->in_stride || !loaded))
+			words[r] = load_data(piece_in(s, r) + offset, n);
+		loaded |= n != 0;
+		sent |= (u32)(n || (!index && s->tokens >> r & 1)) << r;
 	}
 	EVERY_RANK(r)
 	if (sent >> r & 1)
@@ -48,7 +53,7 @@ INLINE void send_unit(const struct collective_flagged_args *a, const struct flag
  * checked, so that their latencies overlap.
  */
 INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32 mask, u64 at,
-		      u64 *words)
+		      vector16 *words)
 {
 	u32 polls = 0, waiting = mask;
 
@@ -56,12 +61,12 @@ INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32
 		vector16 units[COLLECTIVE_RANKS_MAX];
 
 		EVERY_RANK(r)
-		units[r] = mask >> r & 1 ? load_unit(ways->from[r] + at) : vector_of(0, 0);
+		units[r] = mask >> r & 1 ? load_halves(ways->from[r] + at) : vector_of(0, 0);
 		waiting = 0;
 		EVERY_RANK(r)
 		if (mask >> r & 1) {
-			words[r] = units[r][0] | (u64)units[r][2] << 32;
-			if (units[r][1] != f->epoch || units[r][3] != f->epoch) {
+			words[r] = data_of_unit(units[r]);
+			if (!has_come(units[r], f->epoch)) {
 				waiting |= 1u << r;
 				f->late = r;
 			}
@@ -75,9 +80,9 @@ INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32
 }
 
 /* Without an array in memory: a chain of selections. */
-INLINE u64 pick(const u64 *words, u32 i)
+INLINE vector16 pick(const vector16 *words, u32 i)
 {
-	u64 word = 0;
+	vector16 word = vector_of(0, 0);
 
 	EVERY_RANK(r)
 	word = r == i ? words[r] : word;
@@ -85,11 +90,11 @@ INLINE u64 pick(const u64 *words, u32 i)
 }
 
 /* The ranks of the mask, in ascending order. scale: as for total_end. */
-INLINE u64 reduce_any_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+INLINE vector16 reduce_any_words(u32 type, u32 op, u32 n, u64 scale, const vector16 *words,
+				 u32 mask)
 {
 	struct total t = total_of(type, vector_of(0, 0));
 	u32 first = 1;
-	vector16 v;
 
 	ROLLED for (u32 r = 0; r < n; r++)
 	{
@@ -97,29 +102,29 @@ INLINE u64 reduce_any_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words
 
 		if (!(mask >> r & 1))
 			continue;
-		next = total_of(type, vector_of(pick(words, r), 0));
+		next = total_of(type, pick(words, r));
 		t = first ? next : total_add(type, op, t, next);
 		first = 0;
 	}
-	v = total_end(type, op, n, scale, t);
-	return v[0] | (u64)v[1] << 32;
+	return total_end(type, op, n, scale, t);
 }
 
-INLINE u64 reduce_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+INLINE vector16 reduce_words(u32 type, u32 op, u32 n, u64 scale, const vector16 *words, u32 mask)
 {
 	if (collective_sums_fast(type, op))
 		return sum_words(type, op, n, scale, words, mask);
 	return reduce_any_words(type, op, n, scale, words, mask);
 }
 
-INLINE void place_words(const struct collective_shape *s, const u64 *words, u32 mask, u64 offset)
+INLINE void place_words(const struct collective_shape *s, const struct flagged *f,
+			const vector16 *words, u32 mask, u64 offset)
 {
 	EVERY_RANK(r)
 	if (mask >> r & 1) {
-		const u64 n = part_out(s, r, offset, FLAGGED_DATA_BYTES);
+		const u64 n = part_out(s, r, offset, f->data);
 
 		if (n)
-			store_bytes(piece_out(s, r) + offset, words[r], n);
+			store_data(piece_out(s, r) + offset, words[r], n);
 	}
 }
 
@@ -135,16 +140,16 @@ INLINE u32 sending(const struct collective_shape *s, u32 mask, u64 offset)
 
 /* The reduced elements go to the output and on to others. */
 INLINE void reduce_unit(const struct collective_flagged_args *a, const struct flagged *f,
-			u64 *words, u64 at, u64 offset)
+			vector16 *words, u64 at, u64 offset)
 {
 	const struct collective_shape *s = &a->s;
-	const u64 n = part_in(s, s->me, offset, FLAGGED_DATA_BYTES);
-	u64 mine = 0, sum;
+	const u64 n = part_in(s, s->me, offset, f->data);
+	vector16 mine = vector_of(0, 0), sum;
 
 	if (!n)
 		return;
 	if (s->own)
-		mine = load_bytes(piece_in(s, s->me) + offset, n);
+		mine = load_data(piece_in(s, s->me) + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
 	sum = reduce_words(s->type, s->op, s->n, s->scale, words, sources_of(s));
@@ -152,18 +157,18 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 	if (s->push2 >> r & 1)
 		store_unit(a->second.to[r] + at, sum, f->epoch);
 	if (s->keep)
-		store_bytes(piece_out(s, s->me) + offset, sum, n);
+		store_data(piece_out(s, s->me) + offset, sum, n);
 }
 
-INLINE void copy_unit(const struct collective_shape *s, u64 offset)
+INLINE void copy_unit(const struct collective_shape *s, const struct flagged *f, u64 offset)
 {
 	ROLLED for (u32 r = 0; r < s->n; r++)
 	{
-		const u64 n = s->copied >> r & 1 ? part_in(s, r, offset, FLAGGED_DATA_BYTES) : 0;
+		const u64 n = s->copied >> r & 1 ? part_in(s, r, offset, f->data) : 0;
 		const u64 from = piece_in(s, r) + offset, to = piece_out(s, r) + offset;
 
 		if (n && from != to)
-			store_bytes(to, load_bytes(from, n), n);
+			store_data(to, load_data(from, n), n);
 	}
 }
 
@@ -174,7 +179,7 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 	const u32 others = ((1u << s->n) - 1) & ~(1u << s->me);
 	const u32 reduced = s->op != REDUCE_OP_N;
 	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
-	u64 words[COLLECTIVE_RANKS_MAX] = {0};
+	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 	u32 mask = reduced ? (part_in(s, s->me, offset, 1) ? s->pull : 0)
 			   : sending(s, s->pull, offset);
 
@@ -182,9 +187,9 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 	if (f->end != WAIT_DONE)
 		return;
 	if (s->copied)
-		copy_unit(s, offset);
+		copy_unit(s, f, offset);
 	if (!reduced)
-		place_words(s, words, s->pull, offset);
+		place_words(s, f, words, s->pull, offset);
 	else if (s->keep || s->push2)
 		reduce_unit(a, f, words, at, offset);
 }
@@ -194,28 +199,33 @@ INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged
 {
 	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
 	const u32 mask = sending(&a->s, a->s.pull2, offset);
-	u64 words[COLLECTIVE_RANKS_MAX] = {0};
+	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 
 	take_unit(&a->second, f, mask, at, words);
 	if (f->end == WAIT_DONE)
-		place_words(&a->s, words, mask, offset);
+		place_words(&a->s, f, words, mask, offset);
 }
 
 /* The units of this thread; the block's first one exists even without data. */
 #define EVERY_UNIT(i, offset)                                                                      \
 	for (u64 i = thread_id(),                                                                  \
-		 offset = ((u64)block_id() * thread_count() + thread_id()) * FLAGGED_DATA_BYTES;   \
-	     offset < a.s.piece || !i; i += thread_count(),                                        \
-		 offset += (u64)block_count() * thread_count() * FLAGGED_DATA_BYTES)
+		 offset = ((u64)block_id() * thread_count() + thread_id()) * f.data;               \
+	     offset < a.s.piece || !i;                                                             \
+	     i += thread_count(), offset += (u64)block_count() * thread_count() * f.data)
 
 KERNEL(collective_flagged)
 {
-	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort), 0, 0, WAIT_DONE, 0};
+	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort),
+			    0,
+			    0,
+			    WAIT_DONE,
+			    0,
+			    FLAGGED_DATA_BYTES(collective_is_wide(a.s.type, a.s.op))};
 
 	f.epoch = block_epoch(a.s.state);
 	if (!f.epoch)
 		return;
-	f.slot = (f.epoch & 1) * a.set_bytes + (u64)block_id() * FLAGGED_BLOCK_BYTES;
+	f.slot = (f.epoch & 1) * a.set_bytes + block_id() * a.block_bytes;
 	if (must_clean(f.epoch))
 		clean(&a, &f);
 	EVERY_UNIT(i, offset)

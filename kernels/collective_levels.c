@@ -48,7 +48,7 @@ KERNEL(collective_levels)
 	for (u64 i = 0; i < p.chunks + 1 + a.stages && state.end <= WAIT_DONE; i++) {
 		if (i < p.chunks)
 			send_chunk(&p, i);
-		state.end = wait_for_step(&p);
+		state.end = wait_for_step(&p, 0);
 		if (state.end != WAIT_DONE)
 			break;
 		take_levels(&a, p.step, i);

@@ -15,13 +15,13 @@ struct small {
 };
 
 /* The units of this thread, as in collective_flagged.c. */
+#define SMALL_DATA FLAGGED_DATA_BYTES(0)
 #define SMALL_UNITS(i, offset, size)                                                               \
 	ROLLED for (u64 i = thread_id(),                                                           \
-		    offset =                                                                       \
-			    ((u64)block_id() * thread_count() + thread_id()) * FLAGGED_DATA_BYTES; \
+		    offset = ((u64)block_id() * thread_count() + thread_id()) * SMALL_DATA;        \
 		    offset < (size) || !i;                                                         \
 		    i += thread_count(),                                                           \
-		    offset += (u64)block_count() * thread_count() * FLAGGED_DATA_BYTES)
+		    offset += (u64)block_count() * thread_count() * SMALL_DATA)
 
 INLINE u64 unit_at(const struct small *f, u64 index)
 {
@@ -30,7 +30,7 @@ INLINE u64 unit_at(const struct small *f, u64 index)
 
 INLINE u64 unit_bytes(u64 all, u64 begin, u64 piece, u64 offset)
 {
-	return part_of(all, begin, piece, offset, FLAGGED_DATA_BYTES);
+	return part_of(all, begin, piece, offset, SMALL_DATA);
 }
 
 INLINE u32 is_other(const struct collective_small_args *a, u32 rank)
@@ -44,14 +44,17 @@ INLINE u32 other_rank(const struct collective_small_args *a, u32 k)
 	return k + (k >= a->me);
 }
 
-/* The slots that are written next; no rank reads them any more. */
+/* As in collective_flagged.c. */
 INLINE void small_clean(const struct small *f)
 {
-	ROLLED for (u32 k = 0; k < f->a->n; k++)
+	ROLLED for (u32 k = 0; k < f->a->directs; k++)
 	{
-		clean_place(f->a->to[k] + f->slot, k < f->a->places);
-		clean_place(f->a->to2[k] + f->slot, k < f->a->places2);
+		clean_place(f->a->to[k] + f->slot, f->a->block_bytes);
+		clean_place(f->a->to2[k] + f->slot, f->a->block_bytes);
 	}
+	ROLLED for (u32 k = 0; k < f->a->hosts; k++)
+		clean_place(f->a->host_rows + 2ul * k * f->a->set_bytes + f->slot,
+			    f->a->block_bytes);
 	fence_system();
 	block_barrier();
 }
@@ -74,7 +77,7 @@ INLINE u32 small_look(struct small *f, u32 late)
  * Waits until the unit at `at` has come from every rank of the mask: all are loaded before any is
  * checked, so that their latencies overlap. 0: it gave up.
  */
-INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, u64 *words)
+INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, vector16 *words)
 {
 	ROLLED for (u32 polls = 0;; polls++)
 	{
@@ -82,11 +85,11 @@ INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, u
 		u32 late = 0;
 
 		EVERY_RANK(r)
-		units[r] = mask >> r & 1 ? load_unit(from + r * stride + at) : vector_of(0, 0);
+		units[r] = mask >> r & 1 ? load_halves(from + r * stride + at) : vector_of(0, 0);
 		EVERY_RANK(r)
 		if (mask >> r & 1) {
-			words[r] = units[r][0] | (u64)units[r][2] << 32;
-			late = units[r][1] != f->epoch || units[r][3] != f->epoch ? r + 1 : late;
+			words[r] = data_of_unit(units[r]);
+			late = has_come(units[r], f->epoch) ? late : r + 1;
 		}
 		if (!late)
 			return 1;
@@ -98,7 +101,7 @@ INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, u
 
 /* ---- reducing ---- */
 
-INLINE u64 small_reduce(const struct collective_small_args *a, u64 mine, u64 *words)
+INLINE vector16 small_reduce(const struct collective_small_args *a, vector16 mine, vector16 *words)
 {
 	EVERY_RANK(r)
 	words[r] = r == a->me ? mine : words[r];
@@ -115,7 +118,7 @@ INLINE void small_one(struct small *f)
 	SMALL_UNITS(i, offset, a->bytes)
 	{
 		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const u64 word = load_bytes(a->in + offset, n);
+		const vector16 word = load_data(a->in + offset, n);
 
 		ROLLED for (u32 k = 0; k < a->places; k++)
 			store_unit(a->to[k] + unit_at(f, i), word, f->epoch);
@@ -124,13 +127,13 @@ INLINE void small_one(struct small *f)
 	SMALL_UNITS(i, offset, a->bytes)
 	{
 		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const u64 mine = load_bytes(a->in + offset, n);
-		u64 words[COLLECTIVE_RANKS_MAX] = {0};
+		const vector16 mine = load_data(a->in + offset, n);
+		vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 
 		if (!small_take(f, a->from, a->from_stride, others, unit_at(f, i), words))
 			return;
 		if (n)
-			store_bytes(a->out + offset, small_reduce(a, mine, words), n);
+			store_data(a->out + offset, small_reduce(a, mine, words), n);
 	}
 }
 
@@ -155,7 +158,7 @@ INLINE void small_send_shares(const struct small *f, u64 i, u64 offset)
 
 		if (n || !i)
 			store_unit(a->to[k] + unit_at(f, i),
-				   load_bytes(a->in + r * a->piece + offset, n), f->epoch);
+				   load_data(a->in + r * a->piece + offset, n), f->epoch);
 	}
 }
 
@@ -164,8 +167,8 @@ INLINE u32 small_reduce_share(struct small *f, u64 i, u64 offset)
 	const struct collective_small_args *a = f->a;
 	const u32 others = ((1u << a->n) - 1) & ~(1u << a->me);
 	const u64 n = share_bytes(a, a->me, offset), at = a->me * a->piece + offset;
-	const u64 mine = load_bytes(a->in + at, n);
-	u64 words[COLLECTIVE_RANKS_MAX] = {0}, sum;
+	const vector16 mine = load_data(a->in + at, n);
+	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)}, sum;
 
 	if (!n && i)
 		return 1;
@@ -176,14 +179,14 @@ INLINE u32 small_reduce_share(struct small *f, u64 i, u64 offset)
 	sum = small_reduce(a, mine, words);
 	ROLLED for (u32 k = 0; k < a->places2; k++)
 		store_unit(a->to2[k] + unit_at(f, i), sum, f->epoch);
-	store_bytes(a->out + at, sum, n);
+	store_data(a->out + at, sum, n);
 	return 1;
 }
 
 INLINE u32 small_place_shares(struct small *f, u64 i, u64 offset)
 {
 	const struct collective_small_args *a = f->a;
-	u64 words[COLLECTIVE_RANKS_MAX] = {0};
+	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 	u32 mask = 0;
 
 	EVERY_RANK(r)
@@ -193,7 +196,7 @@ INLINE u32 small_place_shares(struct small *f, u64 i, u64 offset)
 		return 0;
 	EVERY_RANK(r)
 	if (mask >> r & 1)
-		store_bytes(a->out + r * a->piece + offset, words[r], share_bytes(a, r, offset));
+		store_data(a->out + r * a->piece + offset, words[r], share_bytes(a, r, offset));
 	return 1;
 }
 
@@ -218,7 +221,7 @@ KERNEL(collective_small)
 
 	if (!f.epoch)
 		return;
-	f.slot = (f.epoch & 1) * a.set_bytes + (u64)block_id() * FLAGGED_BLOCK_BYTES;
+	f.slot = (f.epoch & 1) * a.set_bytes + block_id() * a.block_bytes;
 	if (must_clean(f.epoch))
 		small_clean(&f);
 	if (a.piece)

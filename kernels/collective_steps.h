@@ -32,7 +32,8 @@ INLINE u64 offset_of(const struct piped *p, u64 chunk)
 
 /* ---- flags ---- */
 
-INLINE u32 wait_for_step(const struct piped *p)
+/* before: how many steps before the last one are enough. */
+INLINE u32 wait_for_step(const struct piped *p, u32 before)
 {
 	struct patience patience = patience_of(p->s->limit_ns, p->s->abort);
 	u32 end = WAIT_DONE, all;
@@ -40,8 +41,8 @@ INLINE u32 wait_for_step(const struct piped *p)
 	for (u32 r = thread_id(); r < p->s->n && end == WAIT_DONE; r += thread_count()) {
 		if (r == p->s->me)
 			continue;
-		end = wait_for(p->ways->flags.from[r] + block_id() * PIPED_FLAG_BYTES, p->step,
-			       &patience);
+		end = wait_for(p->ways->flags.from[r] + block_id() * PIPED_FLAG_BYTES,
+			       p->step - before, &patience);
 		if (end != WAIT_DONE)
 			report_end(p->s->report, p->s->abort, p->s->number, end, r);
 	}

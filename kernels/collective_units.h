@@ -10,13 +10,85 @@
 /* For arrays that have to stay in registers. */
 #define EVERY_RANK(r) _Pragma("GCC unroll 8") for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
 
+/* ---- units: see struct collective_flagged_args ---- */
+
+/* The fourth word of the data is 0. */
+INLINE void store_unit(u64 address, vector16 data, u32 epoch)
+{
+	const vector16 v = {data[0], (data[1] & 0xffff) | epoch << 16, data[2],
+			    data[1] >> 16 | epoch << 16};
+
+	store_halves(address, v);
+}
+
+INLINE vector16 data_of_unit(vector16 unit)
+{
+	const vector16 v = {unit[0], (unit[1] & 0xffff) | unit[3] << 16, unit[2], 0};
+
+	return v;
+}
+
+INLINE u32 has_come(vector16 unit, u32 epoch)
+{
+	return unit[1] >> 16 == epoch && unit[3] >> 16 == epoch;
+}
+
+/* The caller's data of a unit, at any address: n bytes, at most 12. In words, if that is possible; little code is in the way then. */
+INLINE u32 is_in_words(u64 address, u64 n)
+{
+	return (address | n) % 4 == 0;
+}
+
+INLINE vector16 load_data(u64 address, u64 n)
+{
+	vector16 v = vector_of(0, 0);
+	u64 low = 0;
+
+	if (is_in_words(address, n)) {
+		if (n)
+			v[0] = AT(const u32, address);
+		if (n > 4)
+			v[1] = AT(const u32, address + 4);
+		if (n > 8)
+			v[2] = AT(const u32, address + 8);
+		return v;
+	}
+	ROLLED for (u64 k = 0; k < n && k < 8; k++) low |= (u64)AT(const unsigned char, address + k)
+							   << 8 * k;
+	ROLLED for (u64 k = 8; k < n; k++) v[2] |= (u32)AT(const unsigned char, address + k)
+						   << 8 * (k - 8);
+	v[0] = (u32)low;
+	v[1] = (u32)(low >> 32);
+	return v;
+}
+
+INLINE void store_data(u64 address, vector16 v, u64 n)
+{
+	const u64 low = v[0] | (u64)v[1] << 32;
+
+	if (is_in_words(address, n)) {
+		if (n)
+			AT(u32, address) = v[0];
+		if (n > 4)
+			AT(u32, address + 4) = v[1];
+		if (n > 8)
+			AT(u32, address + 8) = v[2];
+		return;
+	}
+	ROLLED for (u64 k = 0; k < n; k++) AT(unsigned char, address + k) =
+		(unsigned char)(k < 8 ? low >> 8 * k : v[2] >> 8 * (k - 8));
+}
+
+/* ---- the number of a launch ---- */
+
 /* A stale flag would have to be older than all launches between two cleanings. */
-#define CLEAN_EVERY (1u << 30)
+#define CLEAN_EVERY (1u << 14)
+#define LAST_EPOCH  0xffffu
 
 /* Odd and even alternate; 0 is the value of memory that was never written. */
 INLINE u32 epoch_after(u32 epoch)
 {
-	return epoch == ~0u ? 2 : epoch + 1;
+	return epoch == LAST_EPOCH ? 2 : epoch + 1;
 }
 
 INLINE u64 block_state(u64 states)
@@ -35,20 +107,18 @@ INLINE u32 block_epoch(u64 states)
 /* ---- sums and averages (collective_sums_fast()) of one unit's elements ---- */
 
 /* Of a type that the compiler knows. The ranks of the mask, in ascending order. */
-INLINE u64 sum_words_of(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+INLINE vector16 sum_words_of(u32 type, u32 op, u32 n, u64 scale, const vector16 *words, u32 mask)
 {
 	const u64 none = 0x8000000080000000ul; /* -0.0f twice: the neutral element of addition */
 	struct total t = {{none, none, none, none}};
-	vector16 v;
 
 	EVERY_RANK(r)
 	if (mask >> r & 1)
-		t = total_add(type, REDUCE_SUM, t, total_of(type, vector_of(words[r], 0)));
-	v = total_end(type, op, n, scale, t);
-	return v[0] | (u64)v[1] << 32;
+		t = total_add(type, REDUCE_SUM, t, total_of(type, words[r]));
+	return total_end(type, op, n, scale, t);
 }
 
-INLINE u64 sum_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
+INLINE vector16 sum_words(u32 type, u32 op, u32 n, u64 scale, const vector16 *words, u32 mask)
 {
 	if (type == ELEMENT_FLOAT32)
 		return sum_words_of(ELEMENT_FLOAT32, op, n, scale, words, mask);
@@ -56,8 +126,6 @@ INLINE u64 sum_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 m
 		return sum_words_of(ELEMENT_BFLOAT16, op, n, scale, words, mask);
 	return sum_words_of(ELEMENT_FLOAT16, op, n, scale, words, mask);
 }
-
-/* ---- the number of a launch ---- */
 
 /* For the next launch. Called after sending, when the block waits for others anyway. */
 INLINE void block_set_epoch(u64 states, u32 epoch)
@@ -79,8 +147,8 @@ INLINE u32 must_clean(u32 epoch)
 	return epoch % CLEAN_EVERY < 4;
 }
 
-INLINE void clean_place(u64 place, u32 used)
+INLINE void clean_place(u64 place, u32 bytes)
 {
-	ROLLED for (u32 i = thread_id(); used && i < FLAGGED_UNITS; i += thread_count())
-		store_unit(place + (u64)i * FLAGGED_UNIT_BYTES, 0, 0);
+	ROLLED for (u32 at = thread_id() * 16; at < bytes; at += thread_count() * 16)
+		store_halves(place + at, vector_of(0, 0));
 }

@@ -92,19 +92,16 @@ static inline vector16 load_vector_system(u64 address)
 	return (vector16)(a, b, c, d);
 }
 
-/*
- * 8 bytes of data with a flag in each half of 16: halves arrive whole, in whatever order. Loaded:
- * data, flag, data, flag.
- */
-static inline vector16 load_unit(u64 address)
+/* Its halves arrive whole, in whatever order. */
+static inline vector16 load_halves(u64 address)
 {
 	return load_vector_system(address);
 }
 
-static inline void store_unit(u64 address, u64 data, u32 flag)
+static inline void store_halves(u64 address, vector16 v)
 {
-	__asm__ volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %3, %2, %3};" ::"l"(address),
-			 "r"((u32)data), "r"((u32)(data >> 32)), "r"(flag)
+	__asm__ volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address),
+			 "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
 			 : "memory");
 }
 
@@ -265,7 +262,7 @@ static inline vector16 load_vector_system(u64 address)
 	return load_vector(address);
 }
 
-static inline vector16 load_unit(u64 address)
+static inline vector16 load_halves(u64 address)
 {
 	const u64 low = __atomic_load_n((u64 *)address, __ATOMIC_RELAXED);
 	const u64 high = __atomic_load_n((u64 *)(address + 8), __ATOMIC_RELAXED);
@@ -274,10 +271,10 @@ static inline vector16 load_unit(u64 address)
 	return v;
 }
 
-static inline void store_unit(u64 address, u64 data, u32 flag)
+static inline void store_halves(u64 address, vector16 v)
 {
-	__atomic_store_n((u64 *)address, (u32)data | (u64)flag << 32, __ATOMIC_RELAXED);
-	__atomic_store_n((u64 *)(address + 8), data >> 32 | (u64)flag << 32, __ATOMIC_RELAXED);
+	__atomic_store_n((u64 *)address, v[0] | (u64)v[1] << 32, __ATOMIC_RELAXED);
+	__atomic_store_n((u64 *)(address + 8), v[2] | (u64)v[3] << 32, __ATOMIC_RELAXED);
 }
 
 static inline void store_u64(u64 address, u64 v)

@@ -155,13 +155,14 @@ static double step_us(struct run *x, const struct part *sent, const struct part 
 
 static const struct part nothing = {0, 0}, everything = {0, UINT64_MAX};
 
-/* Data is in units with as many bytes of flags. What arrives is read at once: both go over the link at the same time. */
+/* Data is in units with flags. What arrives is read at once: both go over the link at the same time. */
 static double flagged_us(struct run *x)
 {
 	const double flag = parameters[x->slowest].flag_us;
 	double us = START_US + flag;
 
-	x->inflation = 2;
+	x->inflation = (double)FLAGGED_UNIT_BYTES /
+		       FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
 	us += step_us(x, &everything, &everything, &nothing, &nothing);
 	if (steps_of(x->choice->algorithm) == STEPS_TWO)
 		us += flag + step_us(x, &nothing, &nothing, &everything, &everything);

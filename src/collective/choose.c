@@ -3,6 +3,7 @@
 #include "collective/choose.h"
 
 #define FLAGGED_THREADS 128u
+#define FLAGGED_UNITS   256u /* a block, rank and set */
 #define PIPED_THREADS   512u
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
@@ -174,6 +175,7 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 	set_reach(ret, reach);
 	ret->chunks = ret->direct ? 1 : HOST_CHUNKS;
 	ret->flagged_threads = at_most(FLAGGED_THREADS, threads);
+	ret->flagged_units = FLAGGED_UNITS * (ret->direct && n == 2 ? 2 : 1);
 	ret->piped_threads =
 		at_most(ret->direct && n > 2 ? DIRECT_THREADS : PIPED_THREADS, threads);
 	ret->flagged_blocks = at_most(2 * blocks, !ret->direct ? 64 : n > 4 ? 128 : 256);
@@ -274,19 +276,25 @@ static uint64_t piece_of(const struct choice_request *q, enum algorithm a)
 
 static bool can(const struct comm_facts *f, const struct choice_request *q, enum algorithm a)
 {
-	const uint64_t most = (uint64_t)f->flagged_blocks * FLAGGED_UNITS * FLAGGED_DATA_BYTES;
+	const uint64_t most =
+		(uint64_t)f->flagged_blocks * f->flagged_units * FLAGGED_DATA_BYTES(q->wide);
 
 	if (steps_of(a) != STEPS_ONE && !piece_of(q, a))
 		return false;
 	return is_piped(a) || piece_of(q, a) <= most;
 }
 
-static void flagged_grid(const struct comm_facts *f, uint64_t piece, struct choice *p)
+/* A unit for each thread: in more blocks first, then in larger ones. */
+static void flagged_grid(const struct comm_facts *f, const struct choice_request *q,
+			 struct choice *p)
 {
+	const uint64_t units = ceil_div(piece_of(q, p->algorithm), FLAGGED_DATA_BYTES(q->wide));
 	uint64_t blocks;
 
 	p->threads = f->flagged_threads;
-	blocks = ceil_div(piece, (uint64_t)p->threads * FLAGGED_DATA_BYTES);
+	if (units > (uint64_t)p->threads * f->flagged_blocks && 2 * p->threads <= f->threads)
+		p->threads *= 2;
+	blocks = ceil_div(units, p->threads);
 	p->blocks = blocks < f->flagged_blocks ? (unsigned)blocks : f->flagged_blocks;
 	if (!p->blocks)
 		p->blocks = 1;
@@ -318,7 +326,6 @@ static double steps_us(double step_us, double steps)
 		       : (STEPS_TOGETHER + (steps - STEPS_TOGETHER) * STEP_SHOWS) * step_us;
 }
 
-/* Units carry as many bytes of flags as of data. */
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
 		      const struct choice *p)
 {
@@ -329,7 +336,8 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
-		return start + 2 * bytes / c->gbps / 1e3;
+		return start +
+		       bytes / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES / c->gbps / 1e3;
 	return start + steps_us(c->step_us, (double)p->chunks + 1 + stages) + bytes / c->gbps / 1e3;
 }
 
@@ -340,7 +348,7 @@ static void estimate(const struct comm_facts *f, const struct choice_request *q,
 	if (is_piped(a))
 		piped_grid(f, piece_of(q, a), ret);
 	else
-		flagged_grid(f, piece_of(q, a), ret);
+		flagged_grid(f, q, ret);
 	ret->us = cost_us(f, q, ret);
 }
 

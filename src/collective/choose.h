@@ -74,6 +74,7 @@ struct comm_facts {
 	struct path_costs costs;
 	struct tuned_times times;                /* of paths of that kind on these devices */
 	unsigned flagged_blocks, piped_blocks;   /* that have slots */
+	unsigned flagged_units;                  /* of a block */
 	unsigned flagged_threads, piped_threads; /* of a block, wanted */
 	uint32_t slot_bytes;                     /* of a piped chunk, at most */
 	unsigned pair_blocks;                    /* of a send or receive */
@@ -113,6 +114,7 @@ unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to);
 /* The data to send. */
 struct choice_request {
 	enum operation operation;
+	bool wide;                /* collective_is_wide() */
 	uint64_t piece[STEPS_N];  /* bytes; 0: not in that way, except in one step */
 	double crossing[STEPS_N]; /* pieces that cross the busiest link in one direction */
 };

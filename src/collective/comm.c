@@ -179,6 +179,7 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slot
 	slots_ways(f, s, AREA_FLAGGED_FIRST, false, c->me, seen, &c->flagged.pair);
 	slots_ways(f, s, AREA_FLAGGED_FIRST, true, c->me, seen, &c->flagged.all);
 	slots_ways(f, s, AREA_FLAGGED_SECOND, true, c->me, seen, &c->flagged.second);
+	c->flagged.hosts = slots_host_rows(f, s, c->me, seen, &c->flagged.host_rows);
 	slots_ways(f, s, AREA_FIRST, false, c->me, seen, &c->routes.pair.first);
 	slots_ways(f, s, AREA_SECOND, true, c->me, seen, &c->routes.pair.second);
 	slots_ways(f, s, AREA_FLAGS, true, c->me, seen, &c->routes.pair.flags);

@@ -43,6 +43,8 @@ struct comm_words {
  */
 struct comm_ways {
 	struct collective_ways pair, all, second;
+	u64 host_rows; /* of this rank, see slots_host_rows() */
+	u32 hosts;
 };
 
 /* Those of large operations: separate data to each rank, the same to all; and of sends and receives. */

@@ -382,6 +382,7 @@ static void fill_small(const struct onehop_comm *c, const struct collective_flag
 		.out = s->out,
 		.bytes = s->out_bytes,
 		.set_bytes = f->set_bytes,
+		.block_bytes = f->block_bytes,
 		.n = s->n,
 		.me = s->me,
 		.type = s->type,
@@ -397,6 +398,10 @@ static void fill_small(const struct onehop_comm *c, const struct collective_flag
 		.limit_ns = s->limit_ns,
 		.number = c->number,
 	};
+	ret->host_rows = f->host_rows;
+	ret->hosts = f->hosts;
+	ret->directs = list_places(f->direct, f->first.to, ret->to);
+	list_places(f->direct, f->second.to, ret->to2);
 	ret->places = list_places(s->push, f->first.to, ret->to);
 	ret->places2 = list_places(s->push2, f->second.to, ret->to2);
 }
@@ -421,7 +426,11 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 	const bool pairs = goes_to_pairs(v, p->algorithm);
 	struct collective_flagged_args args = {.first = pairs ? c->flagged.pair : c->flagged.all,
 					       .second = c->flagged.second,
-					       .set_bytes = slots_set_bytes(&c->facts)};
+					       .set_bytes = slots_set_bytes(&c->facts),
+					       .block_bytes = slots_block_bytes(&c->facts),
+					       .host_rows = c->flagged.host_rows,
+					       .hosts = c->flagged.hosts,
+					       .direct = c->facts.reach[c->me]};
 	struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args, sizeof(args)};
 	struct collective_small_args small;
 
@@ -472,6 +481,18 @@ static int launch_levels(struct onehop_comm *c, const struct view *v, const stru
 	return launch(c, v, &l);
 }
 
+/* A root of more chunks gains nothing: with 2 H100 64 MB and more took as long, or 1 % longer. */
+#define ROOT_AHEAD 8u
+
+/* This rank gets nothing from others and, as the root of a broadcast, passes nothing on. */
+static bool goes_ahead(const struct view *v, const struct choice *p,
+		       const struct collective_shape *s)
+{
+	if (s->pull || s->pull2)
+		return false;
+	return v->senders == v->me ? p->chunks <= ROOT_AHEAD : !s->push2;
+}
+
 static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
 			struct operation_shape *s)
 {
@@ -484,6 +505,7 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 
 	s->s.state = c->piped_state;
 	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
+	s->s.ahead = goes_ahead(v, p, &s->s);
 	if (p->algorithm == PIPED_LEVELS)
 		return launch_levels(c, v, p, s);
 	args.s = s->s;
@@ -513,12 +535,15 @@ static unsigned copies_of(const struct comm_facts *f)
  * The busiest link is a GPU's own, or one that the ranks of a group share, which is taken to be as fast as a GPU's: so it is between
  * two switches, and between sockets nobody has measured more. Traffic through the host's memory takes no link of a group.
  */
-static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
+static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 count,
+					unsigned type)
 {
+	const u64 bytes = count * typed_bytes(type);
 	const struct groups *g = &f->groups;
 	const unsigned outward = f->mixed ? 0 : g->size * (f->n - g->size), peers = f->n - 1;
 	const unsigned times = has_root(o) ? 1 : 2;
-	struct choice_request q = {.operation = o};
+	struct choice_request q = {.operation = o,
+				   .wide = rows[o].reduces && collective_is_wide(type, 0)};
 
 	q.piece[STEPS_ONE] = bytes;
 	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST ? copies_of(f)
@@ -537,7 +562,7 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
 			struct choice ret[ALGORITHM_N])
 {
-	const struct choice_request q = request_of(f, o, count * typed_bytes(type));
+	const struct choice_request q = request_of(f, o, count, type);
 
 	choose_each(f, &q, ret);
 }
@@ -545,7 +570,7 @@ void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t c
 void operation_choose(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
 		      enum algorithm forced, struct choice *ret)
 {
-	const struct choice_request q = request_of(f, o, count * typed_bytes(type));
+	const struct choice_request q = request_of(f, o, count, type);
 
 	choose(f, &q, forced, ret);
 }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/slots.h"
 
-u64 slots_set_bytes(const struct comm_facts *f)
+u32 slots_block_bytes(const struct comm_facts *f)
 {
-	return (u64)f->flagged_blocks * FLAGGED_BLOCK_BYTES;
+	return f->flagged_units * (u32)FLAGGED_UNIT_BYTES;
+}
+
+u32 slots_set_bytes(const struct comm_facts *f)
+{
+	return slots_block_bytes(f) * f->flagged_blocks;
 }
 
 /* collective_small goes from one rank's row to the next, past the own one. */
@@ -51,8 +56,8 @@ void slots_make(const struct comm_facts *f, struct slots *ret)
 {
 	*ret = (struct slots){
 		.row = {
-			[AREA_FLAGGED_FIRST] = 2 * slots_set_bytes(f),
-			[AREA_FLAGGED_SECOND] = 2 * slots_set_bytes(f),
+			[AREA_FLAGGED_FIRST] = 2ul * slots_set_bytes(f),
+			[AREA_FLAGGED_SECOND] = 2ul * slots_set_bytes(f),
 			[AREA_FLAGS] = (u64)f->piped_blocks * PIPED_FLAG_BYTES,
 			[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
 			[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
@@ -88,4 +93,13 @@ void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_ar
 		ret->to[r] = slot_of(f, s, area, shared, me, r, seen);
 		ret->from[r] = slot_of(f, s, area, shared, r, me, seen);
 	}
+}
+
+u32 slots_host_rows(const struct comm_facts *f, const struct slots *s, u32 me,
+		    const struct slots_seen *seen, u64 *ret)
+{
+	const unsigned first = host_row(f, me, 0);
+
+	*ret = seen->host + s->host.offset[AREA_FLAGGED_FIRST] + first * s->row[AREA_FLAGGED_FIRST];
+	return host_row(f, me, f->n) - first;
 }

@@ -40,8 +40,13 @@ struct slots_seen {
 
 void slots_make(const struct comm_facts *f, struct slots *ret);
 
-/* From one set of flagged slots to the other. */
-u64 slots_set_bytes(const struct comm_facts *f);
+/* Of the flagged slots of a block, and of all blocks in one set. */
+u32 slots_block_bytes(const struct comm_facts *f);
+u32 slots_set_bytes(const struct comm_facts *f);
+
+/* Rows of flagged slots that rank `me` writes in the host's memory, each of two sets: how many, and where the first one is. */
+u32 slots_host_rows(const struct comm_facts *f, const struct slots *s, u32 me,
+		    const struct slots_seen *seen, u64 *ret);
 
 /* The routes of rank `me`. shared: a rank sends the same data to all. */
 void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,

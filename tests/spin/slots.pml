@@ -2,9 +2,10 @@
 /*
  * The protocol of kernels/collective_piped.c, for one block of each rank: four slots for each sender that take turns for what
  * is sent, two for what was reduced, and a flag for each sender that holds the number of its last step. A chunk is sent before
- * the others have done the last step.
+ * the others have done the last step. A rank that only sends waits for one step less, but in the last step.
  *
- * -DN: ranks. -DOPS: operations, one after the other, each with one or two steps and up to -DCHUNKS chunks. Any of
+ * -DN: ranks. -DOPS: operations, one after the other, each with one or two steps and up to -DCHUNKS chunks. -DROOTS: also
+ * those with a root; -DONLY_ROOTS: those alone. Any of
  * the names in tests/spin/check removes one part of the protocol.
  */
 #define LANDS
@@ -15,6 +16,26 @@ byte chosen = 0; /* operations: the same for all ranks */
 byte chunks_of[RECENT];
 bit two_steps[RECENT];
 
+/* Who sends in the first step: all, or rank 0, or all to rank 0 (in one step); the others pass on what rank 0 has sent. */
+#define ALL       0
+#define FROM_ROOT 1
+#define TO_ROOT   2
+byte kind[RECENT];
+#define KIND kind[op % RECENT]
+
+#define SENDS(area, from, to) \
+	(KIND == ALL || (KIND == FROM_ROOT && ((area) -> from != 0 && to != 0 : from == 0)) || \
+	 (KIND == TO_ROOT && to == 0))
+#define ONLY_SENDS ((KIND == FROM_ROOT && me == 0) || (KIND == TO_ROOT && me != 0))
+#define CHUNKS_OF  chunks_of[op % RECENT]
+#define STEPS      (CHUNKS_OF + 1 + two_steps[op % RECENT])
+#define NOT_LAST   (chunk + 1 < STEPS)
+#ifdef TWO_AHEAD
+#define AHEAD (NOT_LAST && ONLY_SENDS -> 2 : 0)
+#else
+#define AHEAD (NOT_LAST && ONLY_SENDS -> 1 : 0)
+#endif
+
 inline choose()
 {
 	if
@@ -24,9 +45,17 @@ inline choose()
 		select (i : 1 .. CHUNKS);
 		chunks_of[op % RECENT] = i;
 		if
-		:: two_steps[op % RECENT] = 0
-		:: two_steps[op % RECENT] = 1
+#ifndef ONLY_ROOTS
+		:: two_steps[op % RECENT] = 0; KIND = ALL
+		:: two_steps[op % RECENT] = 1; KIND = ALL
+#endif
+#if defined(ROOTS) || defined(ONLY_ROOTS)
+		:: two_steps[op % RECENT] = 0; KIND = TO_ROOT
+		:: two_steps[op % RECENT] = 0; KIND = FROM_ROOT
+		:: two_steps[op % RECENT] = 1; KIND = FROM_ROOT
+#endif
 		fi;
+		kind[(op + 2) % RECENT] = 0;
 		chunks_of[(op + 2) % RECENT] = 0;
 		two_steps[(op + 2) % RECENT] = 0
 	fi
@@ -41,7 +70,7 @@ inline wait_for_step()
 	atomic {
 		r = 0;
 		do
-		:: r < N && r != me -> REACHED(flag[r * N + me], step); r++
+		:: r < N && r != me -> REACHED(flag[r * N + me], step + NUMBERS - AHEAD); r++
 		:: r < N && r == me -> r++
 		:: else -> break
 		od;
@@ -58,7 +87,8 @@ inline send(area)
 		do
 		:: r < N ->
 			if
-			:: r != me -> pending[PLACE(area, SLOT_OF(area, step), me, r)] = DATA(step, area)
+			:: r != me && SENDS(area, me, r) ->
+				pending[PLACE(area, SLOT_OF(area, step), me, r)] = DATA(step, area)
 			:: else
 			fi;
 			r++
@@ -74,7 +104,8 @@ inline take(area)
 	r = 0;
 	do
 	:: atomic { r < N && r != me ->
-		assert(memory[PLACE(area, SLOT_OF(area, step - 1), r, me)] == DATA(step - 1, area));
+		assert(!SENDS(area, r, me) ||
+		       memory[PLACE(area, SLOT_OF(area, step - 1), r, me)] == DATA(step - 1, area));
 		r++ }
 	:: atomic { r < N && r == me -> r++ }
 	:: atomic { r == N -> r = 0; break }
@@ -101,9 +132,6 @@ inline tell_step()
 		r = 0
 	}
 }
-
-#define CHUNKS_OF chunks_of[op % RECENT]
-#define STEPS     (CHUNKS_OF + 1 + two_steps[op % RECENT])
 
 proctype rank(byte me)
 {

@@ -971,7 +971,7 @@ static void set_epochs(struct rig *g, u32 epoch)
 		const struct onehop_comm *c = g->comms[i];
 
 		for (unsigned b = 0; b < c->facts.flagged_blocks; b++)
-			((struct collective_state *)c->flagged_state)[b].epoch = epoch;
+			((struct collective_state *)c->flagged_state)[b].epoch = epoch & 0xffff;
 		for (unsigned b = 0; b < c->facts.piped_blocks; b++) {
 			((struct collective_state *)c->piped_state)[b].epoch = epoch;
 			for (size_t r = 0; r < g->n; r++)
@@ -983,7 +983,7 @@ static void set_epochs(struct rig *g, u32 epoch)
 
 static void epochs_wrap(void **state)
 {
-	static const u32 begins[] = {~0u - 20, (1u << 30) - 20, (1u << 31) - 20};
+	static const u32 begins[] = {~0u - 20, (1u << 14) - 20, (1u << 31) - 20};
 
 	(void)state;
 	for (size_t k = 0; k < ARRAY_LEN(begins); k++)
@@ -1004,43 +1004,62 @@ static void epochs_wrap(void **state)
 		}
 }
 
-/*
- * What a launch 2^32 launches ago left in a slot would look like a launch's own, were it not
- * cleaned away. (Here a block is one thread, which takes units in order: it would never meet one.)
- */
-static void expect_cleaned(unsigned type)
+/* Writes `flag` into all units of one set and rank, or expects that none has it. */
+static void stale_units(const struct onehop_comm *c, u64 row, u32 epoch, bool write)
 {
-	const struct comm_options o = options_of(FLAGGED_ONE, false);
-	const struct trial few = {.o = OPERATION_ALL_REDUCE, .type = type, .count = 300};
-	const u32 epoch = 2 + (1u << 30);
+	u32 *unit = (u32 *)(row + epoch % 2 * slots_set_bytes(&c->facts));
+
+	for (unsigned k = 0; k < c->facts.flagged_units * c->facts.flagged_blocks; k++, unit += 4)
+		if (write)
+			unit[1] = unit[3] = (epoch + 2) << 16;
+		else if (unit[1] >> 16 == epoch + 2 || unit[3] >> 16 == epoch + 2)
+			fail_msg("unit %u still has a flag of later", k);
+}
+
+static void all_stale_units(const struct rig *g, u32 epoch, bool write)
+{
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t from = 0; from < g->n; from++) {
+			const struct onehop_comm *c = g->comms[i];
+
+			if (from == i)
+				continue;
+			stale_units(c, c->flagged.pair.from[from], epoch, write);
+			stale_units(c, c->flagged.all.from[from], epoch, write);
+			stale_units(c, c->flagged.second.from[from], epoch, write);
+		}
+}
+
+/*
+ * What a launch 2^16 launches ago left in a slot would look like a launch's own, were it not
+ * cleaned away: also in slots that the cleaning launch itself does not need. (Here a block is one thread, which takes units in order: it would
+ * never meet one.)
+ */
+static void expect_cleaned(unsigned type, enum algorithm a, bool no_p2p)
+{
+	const struct comm_options o = options_of(a, no_p2p);
+	const u32 epoch = 2 + (1u << 14);
+	struct trial few = {.o = OPERATION_ALL_REDUCE, .type = type};
 	struct rig g;
 
-	rig_start(&g, 2, ROOM, &o);
-	for (int cleaned = 0; cleaned < 2; cleaned++)
-		for (size_t i = 0; i < g.n; i++) {
-			const struct comm_facts *f = &g.comms[i]->facts;
-			u32 *unit = (u32 *)(g.comms[i]->flagged.all.from[1 - i] +
-					    epoch % 2 * slots_set_bytes(f));
-
-			for (unsigned k = 0; k < FLAGGED_UNITS * f->flagged_blocks; k++)
-				if (!cleaned)
-					unit[4 * k + 1] = unit[4 * k + 3] = epoch + 2;
-				else if (unit[4 * k + 1] == epoch + 2 ||
-					 unit[4 * k + 3] == epoch + 2)
-					fail_msg("unit %u still has a flag of later", k);
-			if (!cleaned && i == g.n - 1) {
-				set_epochs(&g, epoch - 1);
-				run_trial(&g, &few);
-			}
-		}
+	rig_start(&g, 3, ROOM, &o);
+	few.count = g.comms[0]->facts.flagged_blocks * 128ul * 3 - 5; /* for every block */
+	all_stale_units(&g, epoch, true);
+	set_epochs(&g, epoch - 1);
+	run_trial(&g, &few);
+	all_stale_units(&g, epoch, false);
 	rig_stop(&g);
 }
 
 static void stale_slots_are_cleaned(void **state)
 {
 	(void)state;
-	expect_cleaned(ELEMENT_INT32);
-	expect_cleaned(ELEMENT_FLOAT32);
+	for (int way = 0; way < 4; way++) {
+		const enum algorithm a = way % 2 ? FLAGGED_TWO : FLAGGED_ONE;
+
+		expect_cleaned(ELEMENT_INT32, a, way / 2);
+		expect_cleaned(ELEMENT_FLOAT32, a, way / 2);
+	}
 }
 
 /* ---- ranks that do not come ---- */

@@ -8,8 +8,8 @@
  * same thread keep their order.
  *
  * -DN: ranks. -DOPS: operations, one after the other, each of any kind and size up to -DUNITS. -DLAST: the largest
- * number of a launch; 1 to LAST, then from 2 again (2^32 - 1 in the code). -DCLEAN: launches from 2 to CLEAN clear
- * the slots that they write (2 and 3 behind 2^32 - 1 in the code; 2^30 and three more are not modelled). -DREACH_NONE:
+ * number of a launch; 1 to LAST, then from 2 again (65,535 in the code). -DCLEAN: launches from 2 to CLEAN clear
+ * all slots (2 and 3 in the code; 2^14 and two more are not modelled). -DREACH_NONE:
  * all goes through the host's memory; -DREACH_TWO: but between ranks 0 and 1. Any of the names in tests/spin/check removes
  * one part of the protocol.
  */

@@ -73,14 +73,18 @@ thread_sanitizer() {
 # thread_tests FOLDER: what runs in threads, under ThreadSanitizer
 thread_tests() {
 	local status=0 threaded=(base confine gpu device_host device_fake device_cuda kernels
-		bench_p2p p2p worker rendezvous verify bench_nccl)
+		bench_p2p p2p worker rendezvous verify bench_nccl onehop)
+	local tests collective=('each_algorithm*' 'sums_in_levels*')
 	local shim=(shim_takeover_all shim_takeover_thread shim_takeover_table shim_random_all_1 shim_random_all_2 shim_random_on_3)
 	thread_sanitizer gcc "$1" || return
 	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=thread
 	meson compile -C "$1" onehop nvml_standin nvml_standin_old cuda_standin cuda_standin_old nccl_standin \
-		nccl_standin_old takeover libnccl.so.takeover shim_standin "${threaded[@]/#/test_}"
+		nccl_standin_old takeover libnccl.so.takeover shim_standin test_collective "${threaded[@]/#/test_}"
 	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 "${threaded[@]}" "${shim[@]}" || status=$?
 	test_counts "$1"
+	for tests in "${collective[@]}"; do
+		COLLECTIVE_TESTS=$tests "$1/tests/unit/test_collective" || status=$?
+	done
 	return $status
 }
 

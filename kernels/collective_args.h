@@ -40,7 +40,7 @@ struct collective_shape {
 	u32 copied;       /* ranks whose pieces go from this rank's own input to its output */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
 	u32 number;       /* of the operation, for the report */
-	u32 ahead; /* not 0: in a piped operation, others only free slots, so all but the last step wait for one step less */
+	u32 ahead; /* steps for which it need not wait in a piped operation: 1 if others only free slots, else 0 */
 	u64 places; /* 4 bits for each rank: where its piece is in both buffers, counted in pieces */
 };
 

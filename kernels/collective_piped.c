@@ -43,7 +43,7 @@ KERNEL(collective_piped)
 	for (u64 i = 0; i < steps && state.end <= WAIT_DONE; i++) {
 		if (i < p.chunks)
 			send_chunk(&p, i);
-		state.end = wait_for_step(&p, a.s.ahead && i + 1 < steps);
+		state.end = wait_for_step(&p, a.s.ahead);
 		if (state.end != WAIT_DONE)
 			break;
 		take_step(&p, i);

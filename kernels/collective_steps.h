@@ -32,7 +32,7 @@ INLINE u64 offset_of(const struct piped *p, u64 chunk)
 
 /* ---- flags ---- */
 
-/* before: how many steps before the last one are enough. */
+/* before: how many steps less than the last one are enough. */
 INLINE u32 wait_for_step(const struct piped *p, u32 before)
 {
 	struct patience patience = patience_of(p->s->limit_ns, p->s->abort);

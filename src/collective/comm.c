@@ -242,9 +242,15 @@ static const char *describe(const struct onehop_comm *c, u32 number, char *buf, 
 	return buf;
 }
 
+static bool hears_all(const struct comm_recent *r)
+{
+	return r->what == COMM_BARRIER ||
+	       (r->what != COMM_PAIRS && !operation_has_root((enum operation)r->what));
+}
+
 /*
- * The last operation before that one which was not captured; false: there is none, or it is too long ago. In every operation each rank hears from
- * all others, with or without data: what this rank has ended, all of them took part in.
+ * The last operation before that one which was not captured; false: there is none, or it is too long ago. In operations without a root each rank hears from
+ * all others, with or without data: what this rank has ended, all of them took part in. With a root, a rank that only sends can end first.
  */
 static bool find_ended(const struct onehop_comm *c, u32 number, u32 *ret_number)
 {
@@ -254,7 +260,7 @@ static bool find_ended(const struct onehop_comm *c, u32 number, u32 *ret_number)
 		*ret_number = number - i;
 		if (!recent)
 			return false;
-		if (recent->what != COMM_PAIRS && recent->order == AGREE_EAGER)
+		if (hears_all(recent) && recent->order == AGREE_EAGER)
 			return true;
 	}
 	return false;

@@ -74,7 +74,7 @@ static u32 places_for(const struct view *v, u32 ranks)
 
 /* ---- what ranks tell each other ---- */
 
-static bool has_root(enum operation o)
+bool operation_has_root(enum operation o)
 {
 	return !rows[o].from_all || !rows[o].to_all;
 }
@@ -84,7 +84,8 @@ static bool has_root(enum operation o)
 /* What a rank passes without need does not count. */
 static struct agree_call tell(enum operation o, const struct operation_call *call)
 {
-	const u32 op = rows[o].reduces ? call->op : 0, root = has_root(o) ? (u32)call->root : 0;
+	const u32 op = rows[o].reduces ? call->op : 0,
+		  root = operation_has_root(o) ? (u32)call->root : 0;
 
 	return (struct agree_call){1u << 31 | o | call->type << 8 | (call->barrier ? BARRIER : 0) |
 					   op << 16 | root << 24,
@@ -129,7 +130,7 @@ const char *operation_text(const struct agree_call *call, char *buf, size_t size
 	at = snprintf(buf, size, "%s(%lu %s", rows[o].name, call->count, type_words[type]);
 	if (rows[o].reduces)
 		at += snprintf(buf + at, size - (size_t)at, ", %s", reduction_words[op]);
-	if (has_root((enum operation)o))
+	if (operation_has_root((enum operation)o))
 		at += snprintf(buf + at, size - (size_t)at, ", root %u", call->what >> 24 & 0x7f);
 	snprintf(buf + at, size - (size_t)at, ")");
 	return buf;
@@ -195,7 +196,7 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 /* A root owns no shard: it sends or receives all data anyway, and nothing twice. */
 static unsigned owners(const struct comm_facts *f, enum operation o)
 {
-	return has_root(o) && f->n > 1 ? f->n - 1 : f->n;
+	return operation_has_root(o) && f->n > 1 ? f->n - 1 : f->n;
 }
 
 /* Of one of n shards. */
@@ -228,7 +229,7 @@ static void pass_on(struct view *v, struct collective_shape *s)
 static void fill_two_steps(const struct comm_facts *f, struct view v, struct collective_shape *s)
 {
 	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v.o, v.bytes);
-	if (has_root(v.o))
+	if (operation_has_root(v.o))
 		s->places = places_from(f->n, ((u32)v.call->root + 1) % f->n);
 	if (!rows[v.o].reduces)
 		pass_on(&v, s);
@@ -481,16 +482,10 @@ static int launch_levels(struct onehop_comm *c, const struct view *v, const stru
 	return launch(c, v, &l);
 }
 
-/* A root of more chunks gains nothing: with 2 H100 64 MB and more took as long, or 1 % longer. */
-#define ROOT_AHEAD 8u
-
 /* This rank gets nothing from others and, as the root of a broadcast, passes nothing on. */
-static bool goes_ahead(const struct view *v, const struct choice *p,
-		       const struct collective_shape *s)
+static bool only_sends(const struct view *v, const struct collective_shape *s)
 {
-	if (s->pull || s->pull2)
-		return false;
-	return v->senders == v->me ? p->chunks <= ROOT_AHEAD : !s->push2;
+	return !s->pull && !s->pull2 && (!s->push2 || v->senders == v->me);
 }
 
 static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
@@ -505,7 +500,7 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 
 	s->s.state = c->piped_state;
 	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
-	s->s.ahead = goes_ahead(v, p, &s->s);
+	s->s.ahead = only_sends(v, &s->s);
 	if (p->algorithm == PIPED_LEVELS)
 		return launch_levels(c, v, p, s);
 	args.s = s->s;
@@ -541,13 +536,13 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 	const u64 bytes = count * typed_bytes(type);
 	const struct groups *g = &f->groups;
 	const unsigned outward = f->mixed ? 0 : g->size * (f->n - g->size), peers = f->n - 1;
-	const unsigned times = has_root(o) ? 1 : 2;
+	const unsigned times = operation_has_root(o) ? 1 : 2;
 	struct choice_request q = {.operation = o,
 				   .wide = rows[o].reduces && collective_is_wide(type, 0)};
 
 	q.piece[STEPS_ONE] = bytes;
 	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST ? copies_of(f)
-				: has_root(o)            ? peers
+				: operation_has_root(o)  ? peers
 							 : at_least(peers, outward);
 	if (rows[o].two_steps && owners(f, o) > 1) /* one would only pass on all of it */
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
@@ -599,7 +594,7 @@ static int enqueue(struct onehop_comm *c, const struct view *v)
 
 static int check_root(const struct onehop_comm *c, enum operation o, int root)
 {
-	if (!has_root(o) || (root >= 0 && (unsigned)root < c->facts.n))
+	if (!operation_has_root(o) || (root >= 0 && (unsigned)root < c->facts.n))
 		return 0;
 	return err_set(EINVAL, "%s: root %d is not a rank; ranks are 0 to %u", rows[o].name, root,
 		       c->facts.n - 1);

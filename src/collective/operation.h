@@ -5,6 +5,7 @@
 #include "collective/comm.h"
 
 const char *operation_word(enum operation o); /* "all_reduce", as its function in onehop.h */
+bool operation_has_root(enum operation o);
 
 /* "all_reduce(100 float32, sum)": as ranks show each other. */
 #define OPERATION_TEXT 96

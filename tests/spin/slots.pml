@@ -2,7 +2,7 @@
 /*
  * The protocol of kernels/collective_piped.c, for one block of each rank: four slots for each sender that take turns for what
  * is sent, two for what was reduced, and a flag for each sender that holds the number of its last step. A chunk is sent before
- * the others have done the last step. A rank that only sends waits for one step less, but in the last step.
+ * the others have done the last step. A rank that only sends waits for one step less.
  *
  * -DN: ranks. -DOPS: operations, one after the other, each with one or two steps and up to -DCHUNKS chunks. -DROOTS: also
  * those with a root; -DONLY_ROOTS: those alone. Any of
@@ -29,11 +29,10 @@ byte kind[RECENT];
 #define ONLY_SENDS ((KIND == FROM_ROOT && me == 0) || (KIND == TO_ROOT && me != 0))
 #define CHUNKS_OF  chunks_of[op % RECENT]
 #define STEPS      (CHUNKS_OF + 1 + two_steps[op % RECENT])
-#define NOT_LAST   (chunk + 1 < STEPS)
 #ifdef TWO_AHEAD
-#define AHEAD (NOT_LAST && ONLY_SENDS -> 2 : 0)
+#define AHEAD (ONLY_SENDS -> 2 : 0)
 #else
-#define AHEAD (NOT_LAST && ONLY_SENDS -> 1 : 0)
+#define AHEAD (ONLY_SENDS -> 1 : 0)
 #endif
 
 inline choose()

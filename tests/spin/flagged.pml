@@ -9,9 +9,10 @@
  *
  * -DN: ranks. -DOPS: operations, one after the other, each of any kind and size up to -DUNITS. -DLAST: the largest
  * number of a launch; 1 to LAST, then from 2 again (65,535 in the code). -DCLEAN: launches from 2 to CLEAN clear
- * all slots (2 and 3 in the code; 2^14 and two more are not modelled). -DREACH_NONE:
- * all goes through the host's memory; -DREACH_TWO: but between ranks 0 and 1. Any of the names in tests/spin/check removes
- * one part of the protocol.
+ * all slots (2 and 3 in the code), and so do -DMID, even, and the next (in the code those at 2^14, 2^15 and 2^15 + 2^14):
+ * at the beginning a rank may still see the old number where another one is about to clear. -DREACH_NONE: all goes
+ * through the host's memory; -DREACH_TWO: but between ranks 0 and 1. Any of the names in tests/spin/check removes one part
+ * of the protocol.
  */
 #ifndef HALVES
 #define HALVES 2
@@ -21,6 +22,9 @@
 #endif
 #ifndef CLEAN
 #define CLEAN 3
+#endif
+#ifndef MID
+#define MID 0
 #endif
 #ifdef ONE_STEP
 #define AREAS 1
@@ -40,7 +44,7 @@
 #if defined(REACH_NONE)
 #define DIRECT(from, to) false
 #elif defined(REACH_TWO)
-#define DIRECT(from, to) ((from) < 2 && (to) < 2)
+#define DIRECT(from, to) ((from) < 2 && (to) < 2 && (from) != (to))
 #else
 #define DIRECT(from, to) true
 #endif
@@ -65,7 +69,7 @@
 #elif defined(CLEAN_ONE_SET)
 #define MUST_CLEAN(epoch) ((epoch) == 2)
 #else
-#define MUST_CLEAN(epoch) ((epoch) >= 2 && (epoch) <= CLEAN)
+#define MUST_CLEAN(epoch) (((epoch) >= 2 && (epoch) <= CLEAN) || (MID && ((epoch) | 1) == MID + 1))
 #endif
 
 /*
@@ -166,19 +170,26 @@ inline choose()
 	fi
 }
 
+/* All slots that this rank ever writes, in both areas, also those that the present operation does not use. */
+#if defined(CLEAN_ONE_AREA)
+#define CLEANS(area, to) ((to) != me && (area) == 0)
+#else
+#define CLEANS(area, to) (DIRECT(me, to) -> (to) != me : (area) == 0)
+#endif
+
 inline clean_slots()
 {
 	atomic {
 		r = 0;
 		do
-		:: r < N ->
+		:: r < AREAS * N ->
 			u = 0;
 			do
-			:: r != me && u < UNITS ->
+			:: CLEANS(r / N, r % N) && u < UNITS ->
 				h = 0;
 				do
 				:: h < HALVES ->
-					clean_pending[AT(0, me, r, u, h)] = 1;
+					clean_pending[PLACE(r / N, set, me, r % N, u, h)] = 1;
 					h++
 				:: else -> break
 				od;
@@ -195,17 +206,16 @@ inline clean_slots()
 	atomic {
 		r = 0;
 		do
-		:: r < N && r != me ->
+		:: r < AREAS * N ->
 			u = 0;
 			do
-			:: u < UNITS ->
-				!clean_pending[AT(0, me, r, u, 0)] &&
-					!clean_pending[AT(0, me, r, u, HALVES - 1)];
+			:: CLEANS(r / N, r % N) && u < UNITS ->
+				!clean_pending[PLACE(r / N, set, me, r % N, u, 0)] &&
+					!clean_pending[PLACE(r / N, set, me, r % N, u, HALVES - 1)];
 				u++
 			:: else -> break
 			od;
 			r++
-		:: r < N && r == me -> r++
 		:: else -> break
 		od;
 		r = 0; u = 0

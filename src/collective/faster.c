@@ -4,21 +4,21 @@
 #include "collective/operation.h"
 
 /* From the table of all-reduces there. The last ranges through the host's memory were measured up to 16 MiB then, up to their end before. */
-static const struct faster_range direct_2[FASTER_RANGES] = {{8u << 10, 0.44, 0.47, 6.35},
-							    {64u << 10, 0.47, 0.49, 7.01},
-							    {256u << 10, 0.54, 0.58, 8.29},
-							    {1u << 20, 0.79, 0.94, 12.73}};
-static const struct faster_range host_2[FASTER_RANGES] = {{8u << 10, 0.31, 0.40, 10.60},
-							  {64u << 10, 0.36, 0.49, 18.04},
-							  {1u << 20, 0.57, 0.73, 74.08},
+static const struct faster_range direct_2[FASTER_RANGES] = {{8u << 10, 0.41, 0.44, 6.53},
+							    {64u << 10, 0.45, 0.47, 7.04},
+							    {256u << 10, 0.49, 0.50, 8.37},
+							    {1u << 20, 0.55, 0.64, 12.74}};
+static const struct faster_range host_2[FASTER_RANGES] = {{8u << 10, 0.32, 0.35, 10.88},
+							  {64u << 10, 0.41, 0.44, 15.40},
+							  {1u << 20, 0.44, 0.72, 63.06},
 							  {64u << 20, 0.69, 0.98, 0}};
-static const struct faster_range direct_4[FASTER_RANGES] = {{8u << 10, 0.34, 0.38, 9.40},
-							    {64u << 10, 0.36, 0.43, 10.47},
-							    {256u << 10, 0.55, 0.68, 10.90},
-							    {512u << 10, 0.77, 0.77, 13.51}};
-static const struct faster_range host_4[FASTER_RANGES] = {{8u << 10, 0.34, 0.39, 18.06},
-							  {64u << 10, 0.42, 0.70, 21.21},
-							  {1u << 20, 0.58, 0.69, 98.78},
+static const struct faster_range direct_4[FASTER_RANGES] = {{8u << 10, 0.31, 0.35, 9.53},
+							    {64u << 10, 0.33, 0.38, 10.51},
+							    {256u << 10, 0.46, 0.62, 10.78},
+							    {1u << 20, 0.63, 0.75, 16.51}};
+static const struct faster_range host_4[FASTER_RANGES] = {{8u << 10, 0.23, 0.27, 17.90},
+							  {64u << 10, 0.30, 0.51, 20.66},
+							  {1u << 20, 0.44, 0.66, 96.97},
 							  {64u << 20, 0.74, 0.94, 0}};
 
 /*
@@ -26,11 +26,11 @@ static const struct faster_range host_4[FASTER_RANGES] = {{8u << 10, 0.34, 0.39,
  * With P2P larger sizes were faster too, but where NCCL has NVLink multicast it may be faster there.
  */
 static const struct faster rows[] = {
-	{OPERATION_ALL_REDUCE, 2, true, 1u << 20, 0.34, 0.95, "2 H100, NCCL 2.28.9", direct_2},
-	{OPERATION_ALL_REDUCE, 2, false, 64u << 20, 0.31, 0.98, "2 H100 without P2P, NCCL 2.28.9",
+	{OPERATION_ALL_REDUCE, 2, true, 1u << 20, 0.35, 0.64, "2 H100, NCCL 2.28.9", direct_2},
+	{OPERATION_ALL_REDUCE, 2, false, 64u << 20, 0.32, 0.98, "2 H100 without P2P, NCCL 2.28.9",
 	 host_2},
-	{OPERATION_ALL_REDUCE, 4, true, 512u << 10, 0.34, 0.77, "4 H100, NCCL 2.28.9", direct_4},
-	{OPERATION_ALL_REDUCE, 4, false, 64u << 20, 0.33, 0.94, "4 H100 without P2P, NCCL 2.28.9",
+	{OPERATION_ALL_REDUCE, 4, true, 1u << 20, 0.31, 0.75, "4 H100, NCCL 2.28.9", direct_4},
+	{OPERATION_ALL_REDUCE, 4, false, 64u << 20, 0.23, 0.94, "4 H100 without P2P, NCCL 2.28.9",
 	 host_4},
 };
 

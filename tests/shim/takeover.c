@@ -92,11 +92,6 @@ static void of_nothing(struct rank *r)
 	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 0, 7, 0, 0, false));
 }
 
-static void what_is_not_of_four(struct rank *r)
-{
-	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 135000, 7, 0, 0, false)); /* 0.51 MiB */
-}
-
 static void groups(struct rank *r)
 {
 	struct rig_use *a, *b, *c;
@@ -538,7 +533,7 @@ static void case_table(void)
 	in_threads(2, what_is_not, false, "what is not");
 	in_threads(2, what_is_not_quickly, false, "what is not, without a lock");
 	in_threads(4, what_is_faster, true, "what is faster, 4 ranks");
-	in_threads(4, what_is_not_of_four, false, "what is not, 4 ranks");
+	in_threads(4, what_is_not, false, "what is not, 4 ranks");
 	in_threads(3, what_is_faster, false, "a number of ranks that was not measured");
 }
 

@@ -43,8 +43,8 @@ static void put_unused(struct strbuf *out, size_t *n)
 	*n = 0;
 }
 
-/* An empty line does not end a part. */
-static void put_repeated(struct strbuf *out, unsigned n)
+/* They do not end a part. */
+static void put_empty(struct strbuf *out, unsigned n)
 {
 	while (n--)
 		strbuf_puts(out, "|\n");
@@ -143,10 +143,13 @@ void kept_text_write(const char *name, struct text_time time, const struct text_
 		if (!text)
 			continue;
 		put_unused(out, &unused);
-		if (line_is_repeated(l))
-			put_repeated(out, l->number - before);
-		else
-			strbuf_printf(out, "%c%s\n", l->open ? '>' : '|', text);
+		if (line_is_repeated(l)) {
+			put_empty(out, l->number - before);
+			continue;
+		}
+		if (!*l->text) /* the last of a run may stand for many */
+			put_empty(out, l->number - before - 1);
+		strbuf_printf(out, "%c%s\n", l->open ? '>' : '|', text);
 	}
 	put_unused(out, &unused);
 	arena_free(a);

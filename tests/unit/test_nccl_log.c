@@ -534,8 +534,8 @@ static void source_in_tracebacks(void **state)
 {
 	static const char *const lines[] = {
 		"    raise RuntimeError(f\"NCCL error: {error_str}\")",
-		"(Worker pid=15) ERROR 04-14 13:46:59 [multiproc_executor.py:857]     raise "
-		"RuntimeError(f\"NCCL error: {error_str}\")",
+		("(Worker pid=15) ERROR 04-14 13:46:59 [multiproc_executor.py:857]     raise "
+		 "RuntimeError(f\"NCCL error: {error_str}\")"),
 		"raise torch.distributed.DistBackendError(\"NCCL error in: \" + where)",
 	};
 	struct nccl_log *l = parsed(

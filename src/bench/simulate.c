@@ -161,8 +161,9 @@ static double flagged_us(struct run *x)
 	const double flag = parameters[x->slowest].flag_us;
 	double us = START_US + flag;
 
-	x->inflation = (double)FLAGGED_UNIT_BYTES /
-		       FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
+	x->inflation =
+		(double)FLAGGED_UNIT_BYTES /
+		FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
 	us += step_us(x, &everything, &everything, &nothing, &nothing);
 	if (steps_of(x->choice->algorithm) == STEPS_TWO)
 		us += flag + step_us(x, &nothing, &nothing, &everything, &everything);

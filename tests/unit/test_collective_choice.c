@@ -117,7 +117,7 @@ static void estimates_are_near_what_was_measured(void **state)
 		{2, false, OPERATION_REDUCE_SCATTER, 32 * MIB, PIPED_ONE, 474},
 		{4, false, OPERATION_ALL_REDUCE, 2 * MIB, PIPED_TWO, 114},
 		{4, false, OPERATION_ALL_REDUCE, 32 * MIB, PIPED_TWO, 1350},
-		
+
 	};
 
 	(void)state;

@@ -484,12 +484,13 @@ static void *join_one(void *context)
 static void lose_one(bool gone, bool descriptors, bool late)
 {
 	struct trio t = {.descriptors = descriptors, .want = gone ? -ECONNRESET : -ETIMEDOUT};
+	const char *key = key_of("lost");
 	struct joining j[3];
 	pthread_t threads[3];
 	void *end;
 
 	for (int i = 0; i < 3; i++) {
-		j[i] = (struct joining){.q = {.key = key_of("lost"),
+		j[i] = (struct joining){.q = {.key = key,
 					      .rank = i,
 					      .n = 3,
 					      .limit_us = LONG_US,

@@ -114,8 +114,10 @@ static void compare_h200(const char *what, const struct measured *rows, size_t n
 		/* Units of 16 bytes held 8 of data there, and hold 12 now. */
 		const uint64_t bytes = is_piped(row->a) ? row->bytes : row->bytes * 3 / 2;
 		char size[32];
-		const struct collective_choice o = {
-			.graph = 1, .min = size, .max = size, .p2p_off = true};
+		const struct collective_choice o = {.graph = 1,
+						    .min = size,
+						    .max = size,
+						    .p2p_off = true};
 		struct machine *m = read_machine(row->n == 2 ? "h200x2" : "h200x4", NULL);
 		struct simulate_session s;
 		char name[64];
@@ -125,8 +127,8 @@ static void compare_h200(const char *what, const struct measured *rows, size_t n
 		assert_true(is_direct_arm(&s.arms[0]) && !is_direct_arm(&s.arms[1]));
 		snprintf(name, sizeof(name), "%s, n=%u%s, %s", what, row->n,
 			 row->direct ? "" : ", host", algorithm_word(row->a));
-		compare(name, row->bytes, row_of(&s.arms[!row->direct], bytes)->us[row->a],
-			row->us, row->known);
+		compare(name, row->bytes, row_of(&s.arms[!row->direct], bytes)->us[row->a], row->us,
+			row->known);
 		simulate_session_done(&s);
 		machine_free(m);
 	}

@@ -96,12 +96,7 @@ static void observe(const struct part *p)
 	struct machine m = {.arena = arena_new()};
 
 	put_gpus(&m);
-	m.gpus = arena_alloc(m.arena, GPUS, sizeof(*m.gpus));
-	m.gpu_n = GPUS;
-	for (size_t i = 0; i < GPUS; i++) {
-		m.gpus[i].pci = &m.pci[i];
-		m.gpus[i].index = i;
-	}
+	list_gpus(&m);
 	p->kind->observe(p, &m);
 	arena_free(m.arena);
 }

@@ -15,12 +15,7 @@ static void observe(const struct nccl_log *l)
 	struct machine m = {.arena = arena_new()};
 
 	put_gpus(&m);
-	m.gpus = arena_alloc(m.arena, GPUS, sizeof(*m.gpus));
-	m.gpu_n = GPUS;
-	for (size_t i = 0; i < GPUS; i++) {
-		m.gpus[i].pci = &m.pci[i];
-		m.gpus[i].index = i;
-	}
+	list_gpus(&m);
 	nccl_log_observe(l, &m);
 	for (size_t i = 0; i < m.observed_n; i++)
 		if (m.observed[i].kind == OBSERVED_RUN_FAILURE)

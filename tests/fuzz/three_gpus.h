@@ -24,3 +24,14 @@ static inline void put_gpus(struct machine *m)
 		f->index = i;
 	}
 }
+
+/* Those that put_gpus() has put there, as a machine that was read lists them. */
+static inline void list_gpus(struct machine *m)
+{
+	m->gpus = arena_alloc(m->arena, GPUS, sizeof(*m->gpus));
+	m->gpu_n = GPUS;
+	for (size_t i = 0; i < GPUS; i++) {
+		m->gpus[i].pci = &m->pci[i];
+		m->gpus[i].index = i;
+	}
+}

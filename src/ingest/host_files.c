@@ -515,13 +515,19 @@ static bool is_variable(const struct text_line *l)
 	return variable_at(l) != NULL;
 }
 
-size_t environment_match(struct part *p, const struct text_line *lines, size_t n)
+static size_t match_variables(struct part *p, const struct text_line *lines, size_t n,
+			      bool (*is_one)(const struct text_line *))
 {
-	n = count_while(lines, n, is_variable);
+	n = count_while(lines, n, is_one);
 	if (n)
 		snprintf(p->about, sizeof(p->about), "%zu %s", n,
 			 text_plural(n, "variable", "variables"));
 	return n;
+}
+
+size_t environment_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	return match_variables(p, lines, n, is_variable);
 }
 
 /*
@@ -603,11 +609,7 @@ static bool is_launched_variable(const struct text_line *l)
 
 size_t deepspeed_match(struct part *p, const struct text_line *lines, size_t n)
 {
-	n = count_while(lines, n, is_launched_variable);
-	if (n)
-		snprintf(p->about, sizeof(p->about), "%zu %s", n,
-			 text_plural(n, "variable", "variables"));
-	return n;
+	return match_variables(p, lines, n, is_launched_variable);
 }
 
 /* The value is the rest of the line: no shell reads it. */

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "diagnose/run_failure.h"
 #include "support/card.h"
+#include "support/support.h"
 
 #include <string.h>
 
@@ -257,6 +258,25 @@ static bool wants_keys(const struct diagnosis *d)
 	return false;
 }
 
+/* A denial by the driver that says nothing of the machine if the cards are GeForce, and their models are unknown. */
+static bool wants_models(const struct diagnosis *d)
+{
+	const struct topology *t = d->topology;
+	const struct machine *m = t->machine;
+
+	for (size_t i = 0; m->pairs && i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++)
+			for (enum p2p_cap cap = P2P_READ; i != j && cap <= P2P_WRITE; cap++) {
+				struct fact_int s = m->pairs[i * t->gpu_n + j].p2p[cap];
+
+				if (fact_known(s) &&
+				    !fact_known(support_geforce_denial(&m->gpus[i], &m->gpus[j],
+								       (enum p2p_status)s.value)))
+					return true;
+			}
+	return false;
+}
+
 /* Some chips have no NVLink at all. */
 static bool any_may_have_nvlink(const struct machine *m)
 {
@@ -412,6 +432,8 @@ static const struct {
 	{wants_shared_memory,
 	 {"df -h /dev/shm", "in the container of the job: whether its shared memory is full"}},
 	{wants_answer, {READ_STATUS, "which pairs the driver allows"}},
+	{wants_models,
+	 {"nvidia-smi -L", "the models: of GeForce cards the driver refuses P2P on any machine"}},
 	{wants_port_rates, {"ibstat", "the rate of the NIC's ports, which perftest should reach"}},
 	{wants_nic_paths,
 	 {"nvidia-smi topo -m", "how far the NIC is from the GPU whose memory it moved"}},

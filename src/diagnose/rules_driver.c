@@ -591,18 +591,15 @@ static enum p2p_status pair_status(struct rule_run *run, size_t i, size_t j, enu
 	return (enum p2p_status)fact_or(pair_fact(run, i, j, cap), P2P_STATUS_UNKNOWN);
 }
 
-static bool both_need_bar1(struct rule_run *run, size_t i, size_t j)
+/* A denial that is the market's, not the machine's: another rule explains it. */
+static struct fact_int geforce_denial(struct rule_run *run, size_t i, size_t j, enum p2p_status s)
 {
-	return fact_is(card_needs_bar1(&run->m->gpus[i]), 1) &&
-	       fact_is(card_needs_bar1(&run->m->gpus[j]), 1);
+	return support_geforce_denial(&run->m->gpus[i], &run->m->gpus[j], s);
 }
 
-/* A denial that is the market's, not the machine's: another rule explains it. */
 static bool is_geforce_denial(struct rule_run *run, size_t i, size_t j, enum p2p_status s)
 {
-	return (s == P2P_CHIPSET_NOT_SUPPORTED || s == P2P_GPU_NOT_SUPPORTED ||
-		s == P2P_NOT_SUPPORTED) &&
-	       both_need_bar1(run, i, j);
+	return fact_is(geforce_denial(run, i, j, s), 1);
 }
 
 /* OK only when the driver answered for every pair. */
@@ -632,14 +629,17 @@ static enum denied denied_of(enum p2p_status read, enum p2p_status write, enum p
 	return read == P2P_STATUS_UNKNOWN ? DENIED_WRITE_ALONE : DENIED_WRITE;
 }
 
-static void collect_denied(struct rule_run *run, enum p2p_status status,
+/* Of the pairs that may be denied as GeForce cards, and of those that are surely not. */
+static void collect_denied(struct rule_run *run, enum p2p_status status, bool may_be_geforce,
 			   struct pair_set sets[DENIED_N])
 {
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		enum p2p_status read = pair_status(run, i, j, P2P_READ);
 		enum p2p_status write = pair_status(run, i, j, P2P_WRITE);
+		struct fact_int geforce = geforce_denial(run, i, j, status);
 
-		if ((read != status && write != status) || is_geforce_denial(run, i, j, status))
+		if ((read != status && write != status) || fact_is(geforce, 1) ||
+		    fact_known(geforce) == may_be_geforce)
 			continue;
 		pair_set_add(&sets[denied_of(read, write, status)], i, j);
 	}
@@ -675,6 +675,11 @@ static void remedy_of_key(struct rule_run *run, struct finding *f, const char *k
 
 /* ---- one code, one rule ---- */
 
+#define GEFORCE_FIRST                                                                              \
+	"look at the models first: `nvidia-smi -L`. For GeForce cards see rule p2p-geforce "       \
+	"(onehop check --explain p2p-geforce); for others `onehop check` on the machine, or with " \
+	"that output, says what helps"
+
 /* A row's argument. */
 struct denial {
 	enum p2p_status status;
@@ -683,24 +688,28 @@ struct denial {
 	const char *(*remedy)(struct rule_run *run, const struct pair_set *set);
 };
 
-/* Of the whole machine: a pair is in one of several findings. */
-static enum verdict probe_status(struct rule_run *run)
+/* Of one of the two kinds of pairs. */
+static void report_denied(struct rule_run *run, bool may_be_geforce)
 {
 	const struct denial *d = run->rule->argument;
 	struct pair_set sets[DENIED_N];
 
 	for (size_t k = 0; k < DENIED_N; k++)
 		sets[k] = pair_set_new(run);
-	collect_denied(run, d->status, sets);
+	collect_denied(run, d->status, may_be_geforce, sets);
 	for (size_t k = 0; k < DENIED_N; k++) {
 		struct finding *f;
 
 		if (!sets[k].n)
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-				"the " ABOUT " refuses P2P %s between %s with %s: %s",
+		f = finding_add(run, may_be_geforce ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
+				SUBJECT(DRIVER, "driver"),
+				"the " ABOUT " refuses P2P %s between %s with %s: %s%s",
 				denied_words[k], pair_set_text(run, &sets[k]),
-				p2p_status_code(d->status), d->why[k]);
+				p2p_status_code(d->status), d->why[k],
+				may_be_geforce ? ". A model is unknown: of GeForce cards the "
+						 "driver says it on any machine"
+					       : "");
 		f->pair_map = sets[k].in;
 		finding_names_pairs(run, f, &sets[k]);
 		finding_evidence(run, f, NULL,
@@ -710,11 +719,20 @@ static enum verdict probe_status(struct rule_run *run)
 				 pair_set_text(run, &sets[k]));
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		evidence_str(run, f, "CPU", run->m->cpu.name);
-		if (d->remedy)
+		if (may_be_geforce)
+			finding_remedy(run, f, GEFORCE_FIRST);
+		else if (d->remedy)
 			finding_remedy(run, f, "%s", d->remedy(run, &sets[k]));
 		if (d->status == P2P_DISABLED_BY_REGKEY)
 			remedy_of_key(run, f, "ForceP2P=");
 	}
+}
+
+/* Of the whole machine: a pair is in one of several findings. */
+static enum verdict probe_status(struct rule_run *run)
+{
+	report_denied(run, false);
+	report_denied(run, true);
 	return pairs_verdict(run);
 }
 

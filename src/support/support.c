@@ -266,6 +266,23 @@ struct fact_int card_needs_bar1(const struct gpu *g)
 	return fact_int(way == MECHANISM_BAR1, class.from);
 }
 
+/* Of a card whose chip is unknown the class says it, where it is none of the market's. */
+static struct fact_int is_denied_as_geforce(const struct gpu *g)
+{
+	struct fact_int needs = card_needs_bar1(g), geforce = card_is_geforce(g);
+
+	return !fact_known(needs) && fact_is(geforce, 0) ? geforce : needs;
+}
+
+struct fact_int support_geforce_denial(const struct gpu *a, const struct gpu *b, enum p2p_status s)
+{
+	struct fact_int one = is_denied_as_geforce(a), other = is_denied_as_geforce(b);
+
+	if (s != P2P_CHIPSET_NOT_SUPPORTED && s != P2P_GPU_NOT_SUPPORTED && s != P2P_NOT_SUPPORTED)
+		return fact_int(0, one.from);
+	return fact_is(one, 0) || fact_is(other, 1) ? one : other;
+}
+
 int support_native_from(const struct gpu *g)
 {
 	int64_t cc = fact_or(card_compute_capability(g), -1);

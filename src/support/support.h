@@ -53,6 +53,11 @@ bool support_undriven(const struct machine *m, const struct gpu *g);
 /* 1: over PCIe the card can do P2P through BAR1 only; 0: it has mailboxes, or no P2P over PCIe at
  * all. */
 struct fact_int card_needs_bar1(const struct gpu *g);
+/*
+ * 1: the driver denies P2P between these two with this status because they are GeForce cards, which says nothing of the
+ * machine. Unknown: a model is.
+ */
+struct fact_int support_geforce_denial(const struct gpu *a, const struct gpu *b, enum p2p_status s);
 /* The first release whose open modules need registry keys alone for this card; 0: none. */
 int support_native_from(const struct gpu *g);
 

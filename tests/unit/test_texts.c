@@ -1475,6 +1475,45 @@ static void p2p_reads_alone(void **state)
 	release(d, t, m);
 }
 
+/* Of GeForce cards the driver says CNS on any board, so that the board is no certain cause while a model is unknown. */
+static void a_denial_without_models(void **state)
+{
+	static const struct {
+		const char *models, *rule;
+		enum confidence confidence;
+		bool asks;
+	} rows[] = {
+		{"", "p2p-chipset", CONFIDENCE_POSSIBLE, true},
+		{"GPU 1: NVIDIA GeForce RTX 4090 (UUID: GPU-2)\n", "p2p-chipset",
+		 CONFIDENCE_POSSIBLE, true},
+		{"GPU 1: NVIDIA RTX A6000 (UUID: GPU-2)\n", "p2p-chipset", CONFIDENCE_CERTAIN,
+		 false},
+		{"GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-1)\n"
+		 "GPU 1: NVIDIA GeForce RTX 4090 (UUID: GPU-2)\n",
+		 "p2p-geforce", CONFIDENCE_CERTAIN, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_FREE char *page = xprintf("$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\t\n"
+					       " GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n\n"
+					       "$ nvidia-smi -L\n%s",
+					       rows[i].models);
+		struct question asked[QUESTIONS_MAX];
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(page, &m, &t);
+		size_t n = diagnosis_ask(d, asked);
+		bool asks = false;
+
+		for (size_t k = 0; k < n; k++)
+			asks |= strcmp(asked[k].command, "nvidia-smi -L") == 0;
+		assert_int_equal(finding_of(d, rows[i].rule)->confidence, rows[i].confidence);
+		assert_int_equal(asks, rows[i].asks);
+		release(d, t, m);
+	}
+}
+
 /* What is not there is not fine; a BAR1 of unknown use is not large enough. */
 static void rules_about_nothing(void **state)
 {
@@ -3453,6 +3492,7 @@ int main(void)
 		cmocka_unit_test(lost_gpu_and_table),
 		cmocka_unit_test(tables_of_some_gpus),
 		cmocka_unit_test(p2p_reads_alone),
+		cmocka_unit_test(a_denial_without_models),
 		cmocka_unit_test(rules_about_nothing),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),

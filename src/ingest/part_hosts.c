@@ -2,6 +2,7 @@
 #include "ingest/part_hosts.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "ingest/part.h"
 
@@ -14,8 +15,12 @@ enum { HOST_SIZE = 256 };
 /* Twelve hexadecimal digits are a container's id, which says nothing about the host. */
 static bool names_host(const char *name)
 {
-	return *name && strcmp(name, "localhost") != 0 && strcmp(name, "(none)") != 0 &&
-	       !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
+	static const char *const others[] = {"", "localhost", "(none)", "toolbox", "toolbx"};
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (strcmp(name, others[i]) == 0)
+			return false;
+	return !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
 }
 
 /* The first word of "gpu7.example.org": some tools print the full name. */
@@ -41,8 +46,12 @@ void text_hosts_add(struct arena *a, struct text_hosts *h, const char *name, con
 	char word[HOST_SIZE];
 
 	first_word(word, name);
-	if (names_host(word) && !text_hosts_find(h, word) && h->n < MOST_TEXT_HOSTS)
+	if (!names_host(word) || text_hosts_find(h, word))
+		return;
+	if (h->n < MOST_TEXT_HOSTS)
 		h->items[h->n++] = (struct text_host){arena_strdup(a, word), file, line};
+	else
+		h->full = true;
 }
 
 void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct part *parts, size_t n)
@@ -61,17 +70,36 @@ size_t host_name_length(const char *s)
 	return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-");
 }
 
-/* "root@gpu7:~# nvidia-smi", "[alice@gpu7 ~]$ dmesg" */
-static bool host_of_prompt(const char *line, char buf[HOST_SIZE])
+/* Behind "(base) ", the environments of Python that are in front of a prompt. */
+static const char *behind_environments(const char *line)
 {
-	const char *at = strchr(line, '@'), *s = at ? at + 1 : line;
+	const char *end;
+
+	while (*line == '(' && (end = strstr(line, ") ")))
+		line = end + strlen(") ");
+	return line;
+}
+
+/* "root@gpu7:~# nvidia-smi", "[alice@gpu7 ~]$ dmesg"; returns the directory, NULL: no such prompt. */
+static const char *host_of_prompt(const char *line, char buf[HOST_SIZE])
+{
+	const char *user = behind_environments(line), *at = strchr(user, '@');
+	const char *s = at ? at + 1 : user;
 	size_t n = at ? host_name_length(s) : 0;
 
-	if (!n || memchr(line, ' ', (size_t)(at - line)) || !strchr(": ", s[n]) ||
+	if (!n || memchr(user, ' ', (size_t)(at - user)) || !strchr(": ", s[n]) ||
 	    !(strstr(s + n, "$ ") || strstr(s + n, "# ")))
-		return false;
+		return NULL;
 	text_copy(buf, HOST_SIZE, s, n);
-	return true;
+	return s + n + 1;
+}
+
+/* Of somebody with a home there. In a container one is root, in a directory that its image chose. */
+static bool names_machine(const char *line, const char *directory)
+{
+	const char *user = behind_environments(line);
+
+	return *directory == '~' || !text_starts_with(user + (*user == '['), "root@");
 }
 
 /* "gpu7 | CHANGED | rc=0 >>": what Ansible prints above the output of a host. */
@@ -112,25 +140,41 @@ static void add_if_sibling(struct arena *a, struct text_hosts *to, const struct 
 		}
 }
 
-void text_hosts_in_prompts(struct arena *a, struct text_hosts *h, const struct part *parts,
+void text_hosts_in_prompts(struct arena *a, struct prompt_hosts *h, const struct part *parts,
 			   size_t n)
 {
 	char name[HOST_SIZE];
 
-	for (size_t i = 0; i < n; i++)
-		if (host_of_prompt(parts[i].command, name))
-			text_hosts_add(a, h, name, parts[i].file, parts[i].lines[0].number);
+	for (size_t i = 0; i < n; i++) {
+		const struct part *p = &parts[i];
+		const char *directory = host_of_prompt(p->command, name);
+
+		if (!directory)
+			continue;
+		text_hosts_add(a, &h->all, name, p->file, p->lines[0].number);
+		if (names_machine(p->command, directory))
+			text_hosts_add(a, &h->machines, name, p->file, p->lines[0].number);
+	}
 }
 
-void text_hosts_add_siblings(struct arena *a, struct text_hosts *h,
-			     const struct text_hosts *prompts)
+static void add_all(struct arena *a, struct text_hosts *to, const struct text_hosts *hosts)
 {
-	const struct text_hosts named = *h;
+	for (size_t i = 0; i < hosts->n; i++)
+		text_hosts_add(a, to, hosts->items[i].name, hosts->items[i].file,
+			       hosts->items[i].line);
+}
 
-	for (size_t i = 0; i < prompts->n; i++) {
-		add_if_sibling(a, h, &prompts->items[i], prompts);
-		add_if_sibling(a, h, &prompts->items[i], &named);
+void text_hosts_add_prompts(struct arena *a, struct text_hosts *h,
+			    const struct prompt_hosts *prompts)
+{
+	const struct text_hosts named = *h, *all = &prompts->all;
+
+	for (size_t i = 0; i < all->n; i++) {
+		add_if_sibling(a, h, &all->items[i], all);
+		add_if_sibling(a, h, &all->items[i], &named);
 	}
+	if (prompts->machines.n > 1)
+		add_all(a, h, &prompts->machines);
 }
 
 /* ---- parts ---- */

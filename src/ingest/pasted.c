@@ -521,7 +521,7 @@ static void add_logged_hosts(struct pasted *t, const struct page *page, struct t
 
 void pasted_hosts(struct pasted *t, struct text_hosts *ret)
 {
-	struct text_hosts prompts = {0};
+	struct prompt_hosts prompts = {0};
 
 	*ret = (struct text_hosts){0};
 	for (size_t i = 0; i < t->page_n; i++)
@@ -532,7 +532,7 @@ void pasted_hosts(struct pasted *t, struct text_hosts *ret)
 		text_hosts_of_parts(t->arena, ret, t->pages[i].parts, t->pages[i].part_n);
 		text_hosts_in_prompts(t->arena, &prompts, t->pages[i].parts, t->pages[i].part_n);
 	}
-	text_hosts_add_siblings(t->arena, ret, &prompts);
+	text_hosts_add_prompts(t->arena, ret, &prompts);
 	/* Next to other outputs a log of several hosts is one that the machine took part in. */
 	if (!ret->n && is_of_logs(t))
 		for (size_t i = 0; i < t->page_n; i++)
@@ -553,12 +553,20 @@ static void list_hosts(const struct text_hosts *hosts, struct strbuf *out)
 		strbuf_printf(out, " and %zu more", hosts->n - SHOWN);
 }
 
+static int refuse_many(const char *list)
+{
+	return err_set(E2BIG, "outputs of more than %d machines: %s; give those of fewer",
+		       MOST_TEXT_HOSTS, list);
+}
+
 static int refuse_hosts(const struct pasted *t, const struct text_hosts *hosts)
 {
 	AUTO_STRBUF struct strbuf list = {0};
 	const struct part *p = find_unassigned(t, hosts);
 
 	list_hosts(hosts, &list);
+	if (hosts->full)
+		return refuse_many(strbuf_str(&list));
 	return p ? err_set(EINVAL,
 			   "outputs of several machines: %s; nothing shows which of them printed "
 			   "%s (%s:%u); give the outputs of one",
@@ -572,6 +580,8 @@ static int refuse_unknown(const struct text_hosts *hosts, const char *host)
 	AUTO_STRBUF struct strbuf list = {0};
 
 	list_hosts(hosts, &list);
+	if (hosts->full)
+		return refuse_many(strbuf_str(&list));
 	return hosts->n ? err_set(EINVAL, "no text is of host %s; they are of %s", host,
 				  strbuf_str(&list))
 			: err_set(EINVAL, "no text is of host %s: no output names a host", host);

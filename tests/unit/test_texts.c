@@ -2175,7 +2175,8 @@ static void several_machines(void **state)
 	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:2), gpu12 (b:2); "
 				       "choose one with --host NAME");
 	assert_int_equal(choose(prompts, 2, "gpu12"), 0);
-	assert_int_equal(choose(prompts + 1, 3, NULL), 0);
+	assert_int_equal(choose(prompts + 1, 2, NULL), -EXDEV);
+	assert_int_equal(choose(prompts + 1, 3, NULL), -EINVAL);
 	assert_int_equal(choose(prompts + 2, 3, NULL), 0);
 	assert_int_equal(choose(prompts + 1, 4, NULL), -EINVAL);
 	assert_int_equal(choose(one, ARRAY_LEN(one), NULL), 0);
@@ -2196,7 +2197,53 @@ static void several_machines(void **state)
 	}
 }
 
-/* By the prompt above, by Ansible's heading, and by the lines of the journal. */
+/* Two names without numbers: of machines if people are at home on both, else perhaps of a container. */
+static void machines_in_prompts(void **state)
+{
+#define CMDLINE " cat /proc/cmdline\nroot=/dev/sda1\n"
+	static const struct {
+		const char *texts[2];
+		int r;
+	} rows[] = {
+		{{"alice@mars:~$" CMDLINE, "bob@venus:/data$" CMDLINE}, -EXDEV},
+		{{"(base) alice@mars:~/x$" CMDLINE, "(a) (b) alice@venus:~$" CMDLINE}, -EXDEV},
+		{{"[alice@mars ~]$" CMDLINE, "root@venus:~#" CMDLINE}, -EXDEV},
+		{{"[root@mars ~]#" CMDLINE, "root@venus:~#" CMDLINE}, -EXDEV},
+		{{"alice@mars:~$" CMDLINE, "alice@mars.example.org:~$" CMDLINE}, 0},
+		{{"alice@mars:~$" CMDLINE, "root@trainer:/workspace#" CMDLINE}, 0},
+		{{"alice@mars:~$" CMDLINE, "(main) root@trainer:/#" CMDLINE}, 0},
+		{{"alice@mars:~$" CMDLINE, "[root@trainer workspace]#" CMDLINE}, 0},
+		{{"alice@mars:~$" CMDLINE, "alice@toolbox:~$" CMDLINE}, 0},
+		{{"alice@mars:~$" CMDLINE, "me@0123456789ab:~$" CMDLINE}, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (choose(rows[i].texts, 2, NULL) != rows[i].r)
+			fail_msg("row %zu", i);
+	assert_int_equal(choose(rows[0].texts, 2, "venus"), 0);
+#undef CMDLINE
+}
+
+/* The list of hosts is full: who prints the rest is known all the same. */
+static void too_many_machines(void **state)
+{
+	AUTO_STRBUF struct strbuf page = {0};
+	const char *text;
+
+	(void)state;
+	for (unsigned i = 0; i < MOST_TEXT_HOSTS + 1; i++)
+		strbuf_printf(&page, "root@gpu%u:~# uname -a\nLinux gpu%u 6.8.0 #1 SMP\n", i, i);
+	text = strbuf_str(&page);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(choose(&text, 1, i ? "gpu64" : NULL), -E2BIG);
+		assert_string_equal(err_msg(),
+				    "outputs of more than 64 machines: gpu0 (a:2), gpu1 "
+				    "(a:4), gpu2 (a:6), gpu3 (a:8) and 60 more; give those "
+				    "of fewer");
+	}
+}
+
 /* pdsh and clush print the name of the host in front of each line, and mix the hosts. */
 static void hosts_in_front_of_lines(void **state)
 {
@@ -3510,6 +3557,8 @@ int main(void)
 		cmocka_unit_test(pieces_of_a_text),
 		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),
+		cmocka_unit_test(machines_in_prompts),
+		cmocka_unit_test(too_many_machines),
 		cmocka_unit_test(hosts_above_their_lines),
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(log_of_several),

@@ -479,13 +479,21 @@ static const struct label {
 } labels[] = {
 	{"serial number", ":=>", ""}, /* nvidia-smi -q, dmidecode */
 	{"serialnumber", ":=>", ""},  /* the kernel, of USB devices */
-	{"serial_number", ":=>", ""},  {"\"serial\"", ":", ""},
+	{"serial_number", ":=>", ""},
+	{"\"serial\"", ":", ""},
 	{"serial", "=>", ""}, /* nvidia-smi -x; not "Serial: 8250/16550 driver" */
 	{"guid", ":=", "0x"}, /* ibstat, a topology of NCCL */
-	{"host_hash", "=", "0x"},      {"luks.key", "=", "", true}, /* rd.luks.key= too */
-	{"password", "=", "", true},   {"passwd", "=", "", true},
-	{"passphrase", "=", "", true}, {"secret", "=", "", true},
-	{"token", "=", "", true},      {"api_key", "=", "", true},
+	{"host_hash", "=", "0x"},
+	{"luks.key", "=", "", true}, /* rd.luks.key= too */
+	{"password", "=", "", true},
+	{"passwd", "=", "", true},
+	{"passphrase", "=", "", true},
+	{"secret", "=", "", true},
+	{"token", "=", "", true},
+	{"api_key", "=", "", true},
+	/* Of lspci's Vital Product Data; some vendors put the serial number there too. */
+	{"vendor specific", ":", "", true},
+	{"asset tag", ":", "", true},
 };
 
 /* Where its value starts; 0: it is not at s. */
@@ -522,6 +530,67 @@ static size_t clear_labelled(const char *s, struct strbuf *out)
 	return start + n;
 }
 
+/* ---- who it was ---- */
+
+/* Whose user names are in kernels and modules as they are delivered: the host is the distributor's. */
+static bool is_builder(const char *user, size_t n)
+{
+	static const char *const builders[] = {"build", "buildd", "debian-kernel", "dvs-builder",
+					       "geeko", "linux",  "mockbuild",     "nixbld"};
+
+	for (size_t i = 0; i < sizeof(builders) / sizeof(*builders); i++)
+		if (strlen(builders[i]) == n && strncmp(user, builders[i], n) == 0)
+			return true;
+	return false;
+}
+
+static bool is_of_user(char c)
+{
+	return is_word(c) || c == '.';
+}
+
+/* "alice" of "alice@HOST" for a host that is replaced; root is nobody's name. */
+static size_t match_user(const struct redaction *r, const char *text, size_t at)
+{
+	size_t n = 0, host;
+
+	if (at && (is_of_user(text[at - 1]) || text[at - 1] == '/'))
+		return 0;
+	while (is_of_user(text[at + n]))
+		n++;
+	if (!n || text[at + n] != '@' || is_builder(text + at, n) ||
+	    (n == 4 && memcmp(text + at, "root", n) == 0))
+		return 0;
+	return match_host(r, text, at + n + 1, &host) ? n : 0;
+}
+
+/* With the number of "/home/alice". */
+static void stand_in_user(struct redaction *r, const char *user, size_t n, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf home = {0};
+
+	strbuf_printf(&home, "/home/%.*s", (int)n, user);
+	strbuf_printf(out, "user%u", number_of(r, KIND_HOME, home.text, home.len));
+}
+
+/* "://alice:password@": how long it is; 0: there is none here. */
+static size_t match_login(const char *s)
+{
+	const size_t start = strlen("://");
+	size_t n;
+
+	if (!text_starts_with(s, "://"))
+		return 0;
+	n = start + strcspn(s + start, "@/ \t\r\n\"'<>");
+	return s[n] == '@' && n > start ? n : 0;
+}
+
+static void clear_login(const char *s, size_t n, struct strbuf *out)
+{
+	for (size_t i = 0; i < n; i++)
+		strbuf_putc(out, isalnum((unsigned char)s[i]) ? '0' : s[i]);
+}
+
 /* One identifier at text + at: its stand-in goes to out; returns its length, 0 for none. */
 static size_t replace_one(struct redaction *r, const char *text, size_t at, bool settings,
 			  struct strbuf *out)
@@ -532,6 +601,16 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 
 	if (n) {
 		stand_in_host(out, r, host);
+		return n;
+	}
+	n = match_login(text + at);
+	if (n) {
+		clear_login(text + at, n, out);
+		return n;
+	}
+	n = match_user(r, text, at);
+	if (n) {
+		stand_in_user(r, text + at, n, out);
 		return n;
 	}
 	n = clear_labelled(text + at, out);
@@ -813,18 +892,6 @@ static void add_host_at(struct redaction *r, const char *s)
 		}
 }
 
-/* Whose user names are in kernels and modules as they are delivered: the host is the distributor's. */
-static bool is_builder(const char *user, size_t n)
-{
-	static const char *const builders[] = {"build", "buildd", "debian-kernel", "dvs-builder",
-					       "geeko", "linux",  "mockbuild",     "nixbld"};
-
-	for (size_t i = 0; i < sizeof(builders) / sizeof(*builders); i++)
-		if (strlen(builders[i]) == n && strncmp(user, builders[i], n) == 0)
-			return true;
-	return false;
-}
-
 /* "root@HOST:~#", "(root@HOST)"; not user@1000.service, nor config_acs=101x@pci:10de:1234. */
 static void add_hosts_of_users(struct redaction *r, const char *line)
 {
@@ -872,9 +939,55 @@ static void add_hosts_of_boot(struct redaction *r, const char *line)
 	}
 }
 
+/* What is in front of the name of another host, and what may follow it. */
+static const struct peer_form {
+	const char *before, *after;
+} peer_forms[] = {
+	{"connect to (", ","}, /* PyTorch's store */
+	{"connect to [", "]"},
+	{"tcp://", ":/"},
+	{" on node ", " ,."}, /* mpirun */
+	{"NCCL_COMM_ID=", ":"},
+	{"NCCL_COMM_ID [", ":"},
+	{"NCCL_COMM_ID set by environment to ", ":"},
+	{"NCCL_HOSTID=", " \""},
+	{"NCCL_HOSTID set by environment to ", " "},
+};
+
+static void add_host_of_peer(struct redaction *r, const char *line, const struct peer_form *form)
+{
+	for (const char *s = line; (s = strstr(s, form->before));) {
+		size_t n;
+
+		s += strlen(form->before);
+		n = host_length(s);
+		if (!s[n] || strchr(form->after, s[n]))
+			add_host_at(r, s);
+	}
+}
+
+/* "Connect to HOST<50000>", as NCCL writes an address; a port below 1000 is none that it listens on. */
+static void add_hosts_with_port(struct redaction *r, const char *line)
+{
+	enum { DIGITS = 4 };
+
+	for (const char *at = line; (at = strchr(at, '<')); at++) {
+		const char *s = at;
+		const size_t digits = strspn(at + 1, "0123456789");
+
+		while (s > line && (isalnum((unsigned char)s[-1]) || strchr("._-", s[-1])))
+			s--;
+		if (digits >= DIGITS && at[1 + digits] == '>' && s > line && s[-1] == ' ')
+			add_host_at(r, s);
+	}
+}
+
 /* Texts of people name hosts in the forms of their tools, too. */
 static void find_hosts_of_text(struct redaction *r, const char *line)
 {
+	for (size_t i = 0; i < sizeof(peer_forms) / sizeof(*peer_forms); i++)
+		add_host_of_peer(r, line, &peer_forms[i]);
+	add_hosts_with_port(r, line);
 	add_host_of_nccl(r, line);
 	add_host_behind(r, line, "|Linux ", " #");
 	add_host_behind(r, line, " on ", " device ");

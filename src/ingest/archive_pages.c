@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "ingest/log_fields.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/archive_api.h"
@@ -52,7 +53,8 @@ static int read_member(struct pages *p, struct pasted_text *ret, bool *ret_damag
 		if (r < 0)
 			return r;
 		if (first)
-			text = !content_fault(buf, (size_t)n < 512 ? (size_t)n : 512);
+			text = !content_fault(buf, (size_t)n < 512 ? (size_t)n : 512) ||
+			       log_fields_begin(buf, (size_t)n);
 		first = false;
 		if (text)
 			pasted_feed(ret, buf, (size_t)n);

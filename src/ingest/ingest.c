@@ -12,6 +12,7 @@
 #include "capture/live.h"
 #include "ingest/archive_pages.h"
 #include "ingest/kept_text.h"
+#include "ingest/log_fields.h"
 #include "ingest/part.h"
 #include "ingest/part_hosts.h"
 #include "ingest/pasted.h"
@@ -36,7 +37,8 @@ static bool looks_like_text(int fd)
 	char head[512];
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
-	return n > 0 && (!content_fault(head, (size_t)n) || is_utf16(head, (size_t)n));
+	return n > 0 && (!content_fault(head, (size_t)n) || is_utf16(head, (size_t)n) ||
+			 log_fields_begin(head, (size_t)n));
 }
 
 /* Ends a refusal with what can be read instead. */

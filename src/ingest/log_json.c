@@ -1,90 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * util-linux sys-utils/dmesg.c and lib/jsonwrt.c, 2.37 to 2.40; systemd src/shared/logs-show.c and
- * systemd.journal-fields(7), 219 to 257.
- */
+/* util-linux sys-utils/dmesg.c and lib/jsonwrt.c, 2.37 to 2.40; systemd src/shared/logs-show.c, 219 to 257. */
 #include "ingest/log_json.h"
 
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "ingest/log_entry.h"
 
-#include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- one message ---- */
-
-/* A line of a log has no others within it. */
-static void add_message(struct strbuf *out, const char *s, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		strbuf_putc(out, s[i] == '\n' || s[i] == '\r' || !s[i] ? ' ' : s[i]);
-}
-
-/* Text; or its bytes as numbers, if it is not UTF-8. False: it is too long for journalctl, or not there. */
-static bool add_value(struct strbuf *out, const json_t *v)
-{
-	const json_t *byte;
-	size_t i;
-
-	if (json_is_string(v)) {
-		add_message(out, json_string_value(v), json_string_length(v));
-		return true;
-	}
-	json_array_foreach ((json_t *)v, i, byte) {
-		const char c = (char)(json_integer_value(byte) & 0xff);
-
-		add_message(out, &c, 1);
-	}
-	return json_array_size(v) > 0;
-}
-
-/*
- * "__REALTIME_TIMESTAMP", in microseconds: "2026-11-22T09:40:35.123456+0000 " in front of a host's name, as journalctl prints
- * it, "2026-11-22T09:40:35,123456+00:00 " without one, as dmesg.
- */
-static void add_time(struct strbuf *out, const json_t *entry, bool of_host)
-{
-	const char *text = json_string_value(json_object_get(entry, "__REALTIME_TIMESTAMP"));
-	uint64_t us;
-	char date[32];
-	struct tm tm;
-	time_t s;
-
-	if (!text || text_to_u64(text, &us) < 0)
-		return;
-	s = (time_t)(us / 1000000);
-	if (gmtime_r(&s, &tm) && strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm))
-		strbuf_printf(out, of_host ? "%s.%06u+0000 " : "%s,%06u+00:00 ", date,
-			      (unsigned)(us % 1000000));
-}
-
-/* A word that may be in front of a message; NULL: it has none such. */
-static const char *word_of(const json_t *entry, const char *key)
-{
-	const char *s = json_string_value(json_object_get(entry, key));
-
-	return s && *s && !strpbrk(s, " \t\r\n:[]") ? s : NULL;
-}
-
-/* "2026-11-22T09:40:35.123456+0000 HOST kernel: MESSAGE" */
-static bool add_entry(struct strbuf *out, const json_t *entry)
-{
-	const char *transport = word_of(entry, "_TRANSPORT"), *host = word_of(entry, "_HOSTNAME");
-	const char *name = word_of(entry, "SYSLOG_IDENTIFIER"), *pid = word_of(entry, "_PID");
-	const bool kernel = transport && strcmp(transport, "kernel") == 0;
-
-	add_time(out, entry, host);
-	if (host)
-		strbuf_printf(out, "%s ", host);
-	if (kernel)
-		strbuf_puts(out, host ? "kernel: " : "");
-	else if (name)
-		strbuf_printf(out, pid ? "%s[%s]: " : "%s: ", name, pid);
-	return add_value(out, json_object_get(entry, "MESSAGE"));
-}
 
 /* "[    1.234567] msg"; other forms of time are texts. */
 static bool add_dmesg(struct strbuf *out, const json_t *entry)
@@ -98,7 +24,7 @@ static bool add_dmesg(struct strbuf *out, const json_t *entry)
 		strbuf_printf(out, *text == '[' || strchr(text, 'T') ? "%s " : "[%s] ", text);
 	else
 		strbuf_puts(out, "<6>"); /* as dmesg -r */
-	return add_value(out, json_object_get(entry, "msg"));
+	return log_entry_add_value(out, json_object_get(entry, "msg"));
 }
 
 /* ---- lines ---- */
@@ -116,11 +42,6 @@ static bool is_field_of_dmesg(const char *key)
 	static const char *const keys[] = {"pri", "fac", "time", "msg", "caller"};
 
 	return is_one_of(key, keys, ARRAY_LEN(keys));
-}
-
-static bool is_field_of_journal(const char *key)
-{
-	return !key[strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
 }
 
 /* Other programs have such names too, but no object of theirs begins with one of these. */
@@ -173,23 +94,68 @@ static bool is_frame(const char *line, size_t n)
 	return true;
 }
 
-/* All of a message in one line. NULL: it is something else. */
-static json_t *read_object(const char *line, size_t n)
+/* What json-sse has in front of a message, and jq -c in front of all of them. */
+static void skip_heading(const char **line, size_t *n)
 {
-	static const char event[] = "data: "; /* of json-sse */
-	json_t *v;
+	static const char *const headings[] = {"data: ", "{\"dmesg\":", "["};
 
-	if (starts_with(line, n, event)) {
-		line += strlen(event);
-		n -= strlen(event);
+	for (size_t i = 0; i < ARRAY_LEN(headings); i++)
+		if (starts_with(*line, *n, headings[i])) {
+			*line += strlen(headings[i]);
+			*n -= strlen(headings[i]);
+			trim(line, n);
+		}
+}
+
+/* "pri" and "msg" alone: other programs have objects with such names too. */
+static bool is_of_dmesg(const json_t *v)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_object_get(v, "pri") || !json_object_get(v, "msg"))
+		return false;
+	json_object_foreach ((json_t *)v, key, value)
+		if (!is_field_of_dmesg(key))
+			return false;
+	return true;
+}
+
+static bool add_object(struct strbuf *ret, const json_t *v)
+{
+	const size_t before = ret->len;
+	bool said;
+
+	if (before)
+		strbuf_putc(ret, '\n');
+	said = is_of_dmesg(v) ? add_dmesg(ret, v)
+			      : json_object_get(v, "MESSAGE") && log_entry_write(ret, v);
+	if (!said)
+		ret->len = before;
+	return json_object_get(v, "MESSAGE") || said;
+}
+
+/* All of a message in one line, or all messages (jq -c). False: it is something else. */
+static bool read_objects(const char *line, size_t n, struct strbuf *ret)
+{
+	bool found = false;
+
+	skip_heading(&line, &n);
+	if (!memmem(line, n, "\"MESSAGE\"", 9) && !memmem(line, n, "\"msg\"", 5))
+		return false;
+	while (starts_with(line, n, "{")) {
+		json_error_t e;
+		json_t *v = json_loadb(line, n, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &e);
+
+		if (!v)
+			break;
+		found |= add_object(ret, v);
+		json_decref(v);
+		for (line += e.position, n -= (size_t)e.position; n && strchr(" ,", *line) && *line;
+		     n--)
+			line++;
 	}
-	if (!starts_with(line, n, "{") || !memmem(line, n, "\"MESSAGE\"", 9))
-		return NULL;
-	v = json_loadb(line, n - (line[n - 1] == ','), JSON_ALLOW_NUL, NULL);
-	if (json_object_get(v, "MESSAGE"))
-		return v;
-	json_decref(v);
-	return NULL;
+	return found;
 }
 
 enum { KEY_SIZE = 48 };
@@ -223,12 +189,7 @@ static json_t *read_field(const char *line, size_t n)
 /* What a message is made of; there are many others. */
 static bool is_used(const char *key)
 {
-	static const char *const keys[] = {"time",       "msg",
-					   "MESSAGE",    "__REALTIME_TIMESTAMP",
-					   "_TRANSPORT", "_HOSTNAME",
-					   "_PID",       "SYSLOG_IDENTIFIER"};
-
-	return is_one_of(key, keys, ARRAY_LEN(keys));
+	return log_entry_uses(key) || strcmp(key, "time") == 0 || strcmp(key, "msg") == 0;
 }
 
 /* False: it is not of the messages that the lines above began, nor begins one. */
@@ -238,7 +199,7 @@ static bool take_field(struct log_json *j, const char *line, size_t n)
 	json_t *field;
 
 	if (!read_key(line, n, key) || !(j->in == LOG_JSON_DMESG     ? is_field_of_dmesg(key)
-					 : j->in == LOG_JSON_JOURNAL ? is_field_of_journal(key)
+					 : j->in == LOG_JSON_JOURNAL ? log_entry_is_key(key)
 								     : begins_entry(key)))
 		return false;
 	j->in = j->in ? j->in : LOG_JSON_JOURNAL;
@@ -254,7 +215,7 @@ static bool take_field(struct log_json *j, const char *line, size_t n)
 static enum log_json_line end_message(struct log_json *j, struct strbuf *ret)
 {
 	const bool said =
-		j->in == LOG_JSON_DMESG ? add_dmesg(ret, j->entry) : add_entry(ret, j->entry);
+		j->in == LOG_JSON_DMESG ? add_dmesg(ret, j->entry) : log_entry_write(ret, j->entry);
 
 	json_decref(j->entry);
 	j->entry = NULL;
@@ -273,14 +234,15 @@ static enum log_json_line read_line(struct log_json *j, const char *line, size_t
 		j->in = LOG_JSON_DMESG;
 		return LOG_JSON_EMPTY;
 	}
-	j->entry = read_object(line, n);
-	return j->entry ? end_message(j, ret) : LOG_JSON_OTHER;
+	if (!read_objects(line, n, ret))
+		return LOG_JSON_OTHER;
+	return ret->len ? LOG_JSON_TEXT : LOG_JSON_EMPTY;
 }
 
 enum log_json_line log_json_line(struct log_json *j, const char *line, size_t n, struct strbuf *ret)
 {
 	trim(&line, &n);
-	if (!n || (!j->in && !strchr("{\"d", *line)))
+	if (!n || (!j->in && !strchr("{[\"d", *line)))
 		return LOG_JSON_OTHER;
 	return read_line(j, line, n, ret);
 }

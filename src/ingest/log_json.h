@@ -19,7 +19,7 @@ struct log_json {
 enum log_json_line {
 	LOG_JSON_OTHER, /* it is of another text */
 	LOG_JSON_EMPTY, /* it belongs to a message, and ends none */
-	LOG_JSON_TEXT,  /* *ret has the message that ends here */
+	LOG_JSON_TEXT, /* *ret has the message that ends here, or all that one line has, on lines of their own */
 };
 
 /* The next line of a text, of n bytes. `ret` is empty before. */

@@ -278,47 +278,82 @@ static bool add_empty(struct text_splitter *s)
 	return true;
 }
 
-/* Cleaned into `scratch`, without blanks at its end. */
-static void clean_line(struct text_splitter *s, const char *line, size_t n)
+/* Cleaned, without blanks at its end. */
+static void clean_line(struct strbuf *to, const char *line, size_t n)
 {
-	const char *start;
-
-	s->scratch.len = 0;
-	strbuf_add(&s->scratch, line, n);
-	strbuf_putc(&s->scratch, '\0');
-	start = s->scratch.text;
-	s->scratch.len = (size_t)(clean(line, n, s->scratch.text) - start);
-	while (s->scratch.len && start[s->scratch.len - 1] == ' ')
-		s->scratch.len--;
+	to->len = 0;
+	strbuf_add(to, line, n);
+	strbuf_putc(to, '\0');
+	to->len = (size_t)(clean(line, n, to->text) - to->text);
+	while (to->len && to->text[to->len - 1] == ' ')
+		to->len--;
 }
 
-/* What the line says in the log that it is a part of. */
-static void read_log_json(struct text_splitter *s)
+/* What messages of a log say, each on a line of its own. */
+static void push_logged(struct text_splitter *s)
 {
+	AUTO_STRBUF struct strbuf text = {0};
+	const char *line = strbuf_str(&s->logged), *end = line + s->logged.len, *stop;
+
+	do {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		stop = stop ? stop : end;
+		clean_line(&text, line, (size_t)(stop - line));
+		push_line(s, arena_strndup(s->arena, text.text, text.len));
+		line = stop + 1;
+	} while (stop < end);
 	s->logged.len = 0;
+}
+
+/* True: the line is of a log as JSON, and is replaced by what it says. */
+static bool read_log_json(struct text_splitter *s)
+{
 	switch (log_json_line(&s->log, s->scratch.text, s->scratch.len, &s->logged)) {
 	case LOG_JSON_OTHER:
-		break;
+		return false;
 	case LOG_JSON_EMPTY:
 		s->scratch.len = 0;
-		break;
+		return false;
 	case LOG_JSON_TEXT:
-		clean_line(s, s->logged.text, s->logged.len);
+		push_logged(s);
 	}
+	return true;
+}
+
+/* A message is where its last line is. True: the line is of a message. */
+static bool read_log_fields(struct text_splitter *s, const char *line, size_t n)
+{
+	const bool own =
+		log_fields_line(&s->fields, line, n, s->scratch.text, s->scratch.len, &s->logged);
+
+	if (s->logged.len)
+		push_logged(s);
+	return own;
+}
+
+static void end_log_fields(struct text_splitter *s)
+{
+	log_fields_end(&s->fields, &s->logged);
+	if (s->logged.len)
+		push_logged(s);
 }
 
 static void add_line(struct text_splitter *s, const char *line, size_t n)
 {
+	const bool encoded = s->drop_encoded && is_encoded(line, n);
+
+	if (encoded)
+		end_log_fields(s);
+	else
+		clean_line(&s->scratch, line, n);
+	if (!encoded && read_log_fields(s, line, n))
+		s->scratch.len = 0;
 	s->number++;
-	if (!n && add_empty(s))
-		return;
-	if (s->drop_encoded && is_encoded(line, n)) {
+	if (encoded) {
 		add_encoded(s);
 		return;
 	}
-	clean_line(s, line, n);
-	read_log_json(s);
-	if (!s->scratch.len && add_empty(s))
+	if (read_log_json(s) || (!s->scratch.len && add_empty(s)))
 		return;
 	push_line(s, arena_strndup(s->arena, s->scratch.text, s->scratch.len));
 }
@@ -351,14 +386,18 @@ void text_split_add(struct text_splitter *s, const char *data, size_t n)
 
 void text_split_end(struct text_splitter *s)
 {
-	if (s->partial.len) {
+	const bool open = s->partial.len;
+
+	if (open)
 		add_line(s, s->partial.text, s->partial.len);
+	end_log_fields(s);
+	if (open)
 		s->lines[s->n - 1].open = true;
-	}
 	strbuf_done(&s->partial);
 	strbuf_done(&s->scratch);
 	strbuf_done(&s->logged);
 	log_json_done(&s->log);
+	log_fields_done(&s->fields);
 }
 
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/strbuf.h"
+#include "ingest/log_fields.h"
 #include "ingest/log_json.h"
 
 #include <stdbool.h>
@@ -46,7 +47,9 @@ struct text_splitter {
 	unsigned number; /* of the last line */
 	char *encoded;   /* the text of all runs; NULL: there is none yet */
 	struct strbuf partial, scratch;
-	struct log_json log; /* a log as JSON becomes the lines of one */
+	/* A log as JSON or as fields becomes the lines of one. */
+	struct log_json log;
+	struct log_fields fields;
 	struct strbuf logged;
 };
 

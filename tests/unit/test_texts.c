@@ -612,6 +612,18 @@ static void logs_as_json(void **state)
 		 "\",\n\t\"_TRANSPORT\" : \"kernel\",\n\t\"__REALTIME_TIMESTAMP\" : \"" STAMP
 		 "\",\n\t\"_HOSTNAME\" : \"box\"\n}\n",
 		 -1},
+		/* As jq -c prints them: all messages on one line, or each on one; the last may be cut off. */
+		{"{\"dmesg\":[{\"pri\":5,\"time\":0.1,\"msg\":\"usb\"},{\"pri\":3,\"time\":12.345678,"
+		 "\"msg\":\"" XID_LINE "\"}]}\n",
+		 12345678},
+		{"{\"dmesg\": [{\"pri\":3,\"time\":12.345678,\"msg\":\"" XID_LINE
+		 "\"}, {\"pri\":3,\"ti",
+		 12345678},
+		{"{\"fac\":\"kern\",\"pri\":3,\"time\":12.345678,\"msg\":\"" XID_LINE "\"}\n",
+		 12345678},
+		{"[{\"_TRANSPORT\":\"kernel\",\"MESSAGE\":\"usb\"},{\"MESSAGE\":\"" XID_LINE
+		 "\",\"_TRANSPORT\":\"kernel\",\"__REALTIME_TIMESTAMP\":\"" STAMP "\"}]\n",
+		 -1},
 		/* Bytes that are not UTF-8, "NVRM: Xid (PCI:0000:01:00): 79, \xff" */
 		{"{\"_TRANSPORT\":\"kernel\",\"__REALTIME_TIMESTAMP\":\"" STAMP
 		 "\",\"MESSAGE\":[78,86,82,77,58,32,88,105,100,32,40,80,67,73,58,48,48,48,48,58,48,49,58,48,"
@@ -631,6 +643,84 @@ static void logs_as_json(void **state)
 		assert_string_equal(m->gpus[0].pci->name, "0000:01:00.0");
 		machine_free(m);
 	}
+}
+
+#define VERBOSE "Sun 2026-11-22 10:40:35.123456 CET [s=0f2;i=1b;b=7;m=9;t=660da44e2ed00;x=a]\n"
+#define EXPORT  "__CURSOR=s=0f2;i=1b\n__REALTIME_TIMESTAMP=" STAMP "\n_TRANSPORT=kernel\n"
+#define OTHER   "__CURSOR=s=0f2;i=1a\n_TRANSPORT=kernel\nMESSAGE=usb\n_HOSTNAME=box\n\n"
+#define LISTING "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
+
+/*
+ * journalctl -o verbose and -o export: fields come in any order, so a message ends with the last of them. A value with line
+ * breaks has a size of 8 bytes in front, which may contain line breaks itself, and whose NULs a page loses.
+ */
+static void logs_as_fields(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t size; /* 0: to its NUL */
+	} pages[] = {
+		{"$ journalctl -k -o verbose\n" VERBOSE
+		 "    MESSAGE=usb\n    _TRANSPORT=kernel\n" VERBOSE
+		 "    PRIORITY=3\n    MESSAGE=" XID_LINE
+		 "\n            more\n    _TRANSPORT=kernel\n"
+		 "    _HOSTNAME=box\n$ nvidia-smi -L\n" LISTING,
+		 0},
+		{"> " VERBOSE ">     MESSAGE=" XID_LINE "\n>     _TRANSPORT=kernel\n> \n> " LISTING,
+		 0},
+		/* A page has lost the indentation. */
+		{VERBOSE "_TRANSPORT=kernel\nMESSAGE=" XID_LINE
+			 "\n_HOSTNAME=box\nNCCL_DEBUG=INFO\n",
+		 0},
+		{OTHER EXPORT "MESSAGE=" XID_LINE "\n_HOSTNAME=box\n\n" LISTING, 0},
+		/* Without the empty lines, and cut off behind the message. */
+		{"__REALTIME_TIMESTAMP=1\nMESSAGE=usb\n" EXPORT "MESSAGE=" XID_LINE "\n", 0},
+#define SIZED(TEXT) TEXT, sizeof(TEXT) - 1
+		{SIZED(OTHER EXPORT "MESSAGE\n\x47\0\0\0\0\0\0\0" XID_LINE
+				    "\nmore\n_HOSTNAME=box\n\n" LISTING)},
+		{SIZED(EXPORT "NAME\n\n\0\0\0\0\0\0\0"
+			      "0123\n56789\nMESSAGE=" XID_LINE "\n\n")},
+		{SIZED(EXPORT "MESSAGE\n\x47" XID_LINE "\nmore\n_HOSTNAME=box\n\n")},
+		{SIZED(EXPORT "MESSAGE\n\x0f" XID_LINE "\n_HOSTNAME=box\n\n")},
+#undef SIZED
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m =
+			machine_of_host(pages[i].text,
+					pages[i].size ? pages[i].size : strlen(pages[i].text),
+					NULL);
+
+		if (m->log_n != 1)
+			fail_msg("%zu: %zu lines", i, m->log_n);
+		assert_true(fact_is(m->log[0].code, 79));
+		assert_int_equal(m->gpu_n, 1);
+		assert_string_equal(m->gpus[0].pci->name, "0000:01:00.0");
+		machine_free(m);
+	}
+}
+
+/* The message of another program, one without a message, and other lines of NAME=VALUE, are no kernel log. */
+static void fields_that_are_no_log(void **state)
+{
+	static const char *const texts[] = {
+		VERBOSE "    _TRANSPORT=stdout\n    SYSLOG_IDENTIFIER=python\n    MESSAGE=usb\n",
+		VERBOSE "    _TRANSPORT=kernel\n    PRIORITY=3\n",
+		VERBOSE "    _TRANSPORT=kernel\n    MESSAGE=[2.1M blob data]\n",
+		"_TRANSPORT=kernel\nMESSAGE=" XID_LINE "\n",
+		EXPORT "MESSAGE\n\xff",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (pasted_recognise(texts[i], strlen(texts[i]))) {
+			struct machine *m = machine_of_host(texts[i], strlen(texts[i]), NULL);
+
+			if (m->log_n)
+				fail_msg("%zu is read", i);
+			machine_free(m);
+		}
 }
 
 /* A message that is cut off, or of which only a part is given, and JSON of other programs, say nothing. */
@@ -3501,6 +3591,8 @@ int main(void)
 		cmocka_unit_test(log_forms),
 		cmocka_unit_test(logs_as_json),
 		cmocka_unit_test(json_that_is_no_log),
+		cmocka_unit_test(logs_as_fields),
+		cmocka_unit_test(fields_that_are_no_log),
 		cmocka_unit_test(collected_environments),
 		cmocka_unit_test(perftest_pages),
 		cmocka_unit_test(rates_of_perftest),

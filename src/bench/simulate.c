@@ -75,156 +75,93 @@ enum model_path model_path(const struct simulation *s)
 /* A plan while it is run: what each rank's kernel was given. */
 struct run {
 	const struct simulation *s;
+	const struct comm_facts *facts;
 	struct traffic traffic;
 	enum model_path slowest;
 	const struct choice *choice;
 	struct operation_shape shapes[SIMULATED_RANKS_MAX];
 	double inflation; /* bytes on the link for a byte of data */
+	/* The step that is counted: */
+	uint64_t step;
+	bool sends; /* its own data too */
+	unsigned me;
 };
 
-/* Of every piece; most 0: nothing. */
+/* Of every piece. */
 struct part {
 	uint64_t offset, most;
 };
 
-static uint64_t part_bytes(uint64_t all, uint64_t begin, uint64_t piece, const struct part *p)
+static double part_bytes(const struct operation_move *m, const struct part *p)
 {
-	const uint64_t there = begin < all ? all - begin : 0, size = there < piece ? there : piece;
-	const uint64_t left = p->offset < size ? size - p->offset : 0;
+	const uint64_t left = p->offset < m->bytes ? m->bytes - p->offset : 0;
 
-	return left < p->most ? left : p->most;
+	return (double)(left < p->most ? left : p->most) / m->shares;
 }
 
-static double input_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
+/* A store takes the link to the other rank; traffic through the host's memory takes the rank's own, both ways. Loads of a rank's own memory take none. */
+static void add_bytes(struct run *x, const struct operation_move *m, double bytes)
 {
-	return (double)part_bytes(s->in_bytes, piece_place(s, rank) * s->in_stride, s->piece, p);
-}
+	const bool stores = m->what == MOVE_SEND || m->what == MOVE_SPREAD;
 
-static double output_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
-{
-	return (double)part_bytes(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece, p);
-}
-
-/* Rank `me` writes where rank r reads; its own place is that of all that it does not reach. */
-static void store(struct run *x, unsigned me, unsigned r, double bytes)
-{
-	if (r != me && simulated_direct(x->s, me, r))
-		traffic_to_peer(&x->traffic, me, r, bytes * x->inflation,
-				parameters[model_path_of(x->s, me, r)].share);
-	else
-		traffic_to_host(&x->traffic, me, true, bytes * x->inflation,
+	if (!m->direct)
+		traffic_to_host(&x->traffic, x->me, stores, bytes * x->inflation,
 				parameters[MODEL_HOST].share);
+	else if (stores)
+		traffic_to_peer(&x->traffic, x->me, m->other, bytes * x->inflation,
+				parameters[model_path_of(x->s, x->me, m->other)].share);
 }
 
-/* What rank r has written. Loads of a rank's own memory take no link. */
-static void load(struct run *x, unsigned me, unsigned r, double bytes)
+/* What all kernels do in one step. */
+static double step_us(struct run *x, void (*each)(void *context, const struct operation_move *m))
 {
-	if (!simulated_direct(x->s, r, me))
-		traffic_to_host(&x->traffic, me, false, bytes * x->inflation,
-				parameters[MODEL_HOST].share);
-}
-
-/* What kernels do in one step with each part: send it; reduce or place what has come; place sums. */
-static void add_rank(struct run *x, unsigned me, const struct collective_shape *s,
-		     const struct part *sent, const struct part *taken, const struct part *spread,
-		     const struct part *placed)
-{
-	for (unsigned r = 0; r < s->n; r++) {
-		if (s->push >> r & 1)
-			store(x, me, r, input_bytes(s, r, sent));
-		if (s->pull >> r & 1)
-			load(x, me, r,
-			     s->op == REDUCE_OP_N ? output_bytes(s, r, taken)
-						  : input_bytes(s, me, taken));
-		if (s->push2 >> r & 1)
-			store(x, me, r, input_bytes(s, me, spread));
-		if (s->pull2 >> r & 1)
-			load(x, me, r, output_bytes(s, r, placed));
-	}
-}
-
-static double step_us(struct run *x, const struct part *sent, const struct part *taken,
-		      const struct part *spread, const struct part *placed)
-{
-	for (unsigned me = 0; me < x->s->paths->device_n; me++)
-		add_rank(x, me, &x->shapes[me].s, sent, taken, spread, placed);
+	for (x->me = 0; x->me < x->s->paths->device_n; x->me++)
+		operation_moves(x->facts, x->me, &x->shapes[x->me], each, x);
 	return traffic_end(&x->traffic);
 }
 
 /* ---- plans ---- */
 
-static const struct part nothing = {0, 0}, everything = {0, UINT64_MAX};
+/* A piece is sent and taken in one step, and spread and placed in the next. */
+static void add_flagged(void *context, const struct operation_move *m)
+{
+	static const struct part everything = {0, UINT64_MAX};
+	struct run *x = context;
+
+	if ((m->what == MOVE_SPREAD || m->what == MOVE_PLACE) == (x->step > 0))
+		add_bytes(x, m, part_bytes(m, &everything));
+}
 
 /* Data is in units with flags. What arrives is read at once: both go over the link at the same time. */
 static double flagged_us(struct run *x)
 {
 	const double flag = parameters[x->slowest].flag_us;
-	double us = START_US + flag;
+	double us = START_US;
 
 	x->inflation =
 		(double)FLAGGED_UNIT_BYTES /
 		FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
-	us += step_us(x, &everything, &everything, &nothing, &nothing);
-	if (steps_of(x->choice->algorithm) == STEPS_TWO)
-		us += flag + step_us(x, &nothing, &nothing, &everything, &everything);
+	for (x->step = 0; x->step < steps_of(x->choice->algorithm) + 1u; x->step++)
+		us += flag + step_us(x, add_flagged);
 	return us;
 }
 
-/* Chunk i of all blocks. */
-static struct part chunk_at(const struct choice *c, uint64_t i)
+/* As in collective_piped.c and collective_levels.c: in step i a stage has the chunk that was sent as many steps before. */
+static void add_piped(void *context, const struct operation_move *m)
 {
-	const uint64_t bytes = c->chunk * c->blocks;
+	struct run *x = context;
+	const struct choice *c = x->choice;
+	const uint64_t bytes = c->chunk * c->blocks, chunk = x->step - m->stage;
+	const struct part part = {chunk * bytes, bytes};
 
-	return i < c->chunks ? (struct part){i * bytes, bytes} : nothing;
+	if (x->step >= m->stage && chunk < c->chunks && (m->what != MOVE_SEND || x->sends))
+		add_bytes(x, m, part_bytes(m, &part));
 }
 
-static struct part chunk_before(const struct choice *c, uint64_t i, unsigned steps)
+static double piped_step_us(struct run *x, bool sends)
 {
-	return i >= steps ? chunk_at(c, i - steps) : nothing;
-}
-
-/* A stage of collective_levels.c: each share of its chunk is that of some blocks. */
-static void add_stage(struct run *x, unsigned me, unsigned k, const struct part *chunk)
-{
-	const struct operation_shape *s = &x->shapes[me];
-
-	x->inflation = 1. / s->shares;
-	for (unsigned share = 0; share < s->shares; share++) {
-		const struct collective_shape *level = &s->level[k * s->shares + share];
-
-		if (level->keep || level->push2)
-			add_rank(x, me, level, &nothing, chunk, chunk, &nothing);
-	}
-	x->inflation = 1;
-}
-
-/* As in collective_levels.c: stage k takes chunk i - 1 - k, and what comes of the last one is placed. */
-static double levels_step_us(struct run *x, uint64_t i, const struct part *sent)
-{
-	for (unsigned me = 0; me < x->s->paths->device_n; me++) {
-		const struct operation_shape *s = &x->shapes[me];
-		const struct part last = chunk_before(x->choice, i, 1 + s->stages);
-
-		for (unsigned k = 0; k < s->stages; k++) {
-			const struct part chunk = chunk_before(x->choice, i, 1 + k);
-
-			add_stage(x, me, k, &chunk);
-		}
-		add_rank(x, me, &s->level[0], sent, &nothing, &nothing, &nothing);
-		add_rank(x, me, &s->level[(size_t)(s->stages - 1) * s->shares], &nothing, &nothing,
-			 &nothing, &last);
-	}
-	return traffic_end(&x->traffic);
-}
-
-/* As in collective_piped.c: chunk i - 1 is reduced, and chunk i - 2 placed. */
-static double piped_step_us(struct run *x, uint64_t i, const struct part *sent)
-{
-	const struct part taken = chunk_before(x->choice, i, 1),
-			  placed = chunk_before(x->choice, i, 2);
-
-	return x->choice->algorithm == PIPED_LEVELS ? levels_step_us(x, i, sent)
-						    : step_us(x, sent, &taken, &taken, &placed);
+	x->sends = sends;
+	return step_us(x, add_piped);
 }
 
 /* Step i sends chunk i, and waits for what others have done in the last step before it takes earlier chunks. */
@@ -237,11 +174,10 @@ static double piped_us(struct run *x)
 	double us = START_US;
 
 	x->inflation = 1;
-	for (uint64_t i = 0; i < c->chunks + 1 + stages; i++) {
-		const struct part sent = chunk_at(c, i);
-		const double all = piped_step_us(x, i, &sent), rest = piped_step_us(x, i, &nothing);
+	for (x->step = 0; x->step < c->chunks + 1 + stages; x->step++) {
+		const double all = piped_step_us(x, true), rest = piped_step_us(x, false);
 
-		us += fmax(all, rest + (i ? wait : 0));
+		us += fmax(all, rest + (x->step ? wait : 0));
 	}
 	return us;
 }
@@ -254,6 +190,7 @@ static double plan_us(struct run *x, const struct comm_facts *f, const struct ch
 	double us;
 
 	x->choice = c;
+	x->facts = f;
 	for (unsigned me = 0; me < n; me++)
 		operation_shape(f, me, nccl_op_ours(x->s->plan.op), call, c->algorithm,
 				&x->shapes[me]);
@@ -365,6 +302,7 @@ int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret
 	comm_facts_mix(s->paths->device_n, s->reach, BLOCKS, THREADS, &facts);
 	if (s->near)
 		comm_facts_place(&facts, s->near, NULL);
+	operation_count(&facts);
 	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = collective_plan_next(&s->plan, bytes))
 		make_row(&x, &facts, bytes, &rows[i]);
 	traffic_done(&x.traffic);

@@ -79,11 +79,6 @@ static uint32_t all_but(unsigned n, unsigned rank)
 	return ((1u << n) - 1) & ~(1u << rank);
 }
 
-static unsigned count(uint32_t mask)
-{
-	return (unsigned)__builtin_popcount(mask);
-}
-
 /* Of those before rank `end`. A rank has a place for itself too, where all others read the same. */
 static unsigned host_places(const struct comm_facts *f, unsigned from, unsigned end)
 {
@@ -137,32 +132,15 @@ static void size_slots(struct comm_facts *f)
 
 /* ---- costs ---- */
 
-/* A rank's data goes in part through each: `share` of it directly. */
-static double mixed_gbps(double direct, double host, double share)
-{
-	return 1 / (share / direct + (1 - share) / host);
-}
-
-/*
- * Every step waits for the slower paths. Direct traffic and traffic through the host's memory share the rank's link. Small sums
- * have no kernel of their own.
- */
+/* Every step waits for the slower paths, and small sums have no kernel of their own. */
 static void mix_costs(struct comm_facts *f, const struct path_costs *direct, double host_share)
 {
-	const struct groups *g = &f->groups;
-	const double within = g->n ? 2 * (g->size - 1) : 0, across = groups_across(g);
-	unsigned least = f->n;
-
-	for (unsigned i = 0; i < f->n; i++)
-		least = at_most(least, count(f->reach[i]));
 	f->costs = host_paths;
 	for (int a = 0; a < ALGORITHM_N; a++) {
 		struct path_cost *c = &f->costs.of[a];
-		const double share = steps_of((enum algorithm)a) == STEPS_LEVELS
-					     ? within / (within + across)
-					     : (double)least / (f->n - 1);
 
-		c->gbps = mixed_gbps(direct->of[a].gbps, c->gbps * host_share, share);
+		c->host_gbps = c->gbps * host_share;
+		c->gbps = direct->of[a].gbps;
 		c->start_us += c->reduce_us;
 		c->reduce_us = 0;
 	}
@@ -256,6 +234,7 @@ void comm_facts_place(struct comm_facts *f, const enum nearness *near, const str
 		group_direct(f, near);
 	else
 		groups_make(f->n, near, &f->groups);
+	groups_share(f->n, near, &f->shared);
 	if (f->mixed)
 		mix_costs(f, pcie ? &pcie_paths : &direct_paths, pcie ? PCIE_SHARE : 1);
 	else if (pcie)
@@ -326,19 +305,28 @@ static double steps_us(double step_us, double steps)
 		       : (STEPS_TOGETHER + (steps - STEPS_TOGETHER) * STEP_SHOWS) * step_us;
 }
 
+/* Direct traffic and traffic through the host's memory share the rank's link. */
+double crossing_us(const struct comm_facts *f, enum algorithm a, struct crossing c)
+{
+	const struct path_cost *cost = &f->costs.of[a];
+	const double host = f->mixed ? cost->host_gbps : cost->gbps;
+
+	return (c.direct / cost->gbps + c.host / host) / 1e3;
+}
+
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
 		      const struct choice *p)
 {
 	const struct path_cost *c = &f->costs.of[p->algorithm];
 	const enum steps how = steps_of(p->algorithm);
 	const unsigned stages = how == STEPS_LEVELS ? groups_stages(&f->groups) : how;
-	const double bytes = (double)piece_of(q, p->algorithm) * q->crossing[how];
+	const double data =
+		(double)piece_of(q, p->algorithm) * crossing_us(f, p->algorithm, q->crossing[how]);
 	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
-		return start +
-		       bytes / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES / c->gbps / 1e3;
-	return start + steps_us(c->step_us, (double)p->chunks + 1 + stages) + bytes / c->gbps / 1e3;
+		return start + data / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES;
+	return start + steps_us(c->step_us, (double)p->chunks + 1 + stages) + data;
 }
 
 static void estimate(const struct comm_facts *f, const struct choice_request *q, enum algorithm a,

@@ -44,6 +44,7 @@ const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 struct path_cost {
 	double start_us, step_us, gbps;
 	double reduce_us; /* more for a reduce: only all-reduce has a kernel for small sums */
+	double host_gbps; /* of what crosses the host's memory, where only some pairs are direct */
 };
 
 struct path_costs {
@@ -61,6 +62,11 @@ static inline uint64_t tuned_size(unsigned i)
 	return 16ul << 2 * i;
 }
 
+/* Pieces that cross the busiest link in one direction: of those to ranks that are direct, and of those through the host's memory. */
+struct crossing {
+	double direct, host;
+};
+
 /* Facts agreed on by all ranks. Plans depend on nothing else, so all ranks make the same plan. */
 struct comm_facts {
 	unsigned n;
@@ -71,6 +77,8 @@ struct comm_facts {
 	unsigned blocks;            /* that run at once on every device */
 	unsigned threads;           /* a block, at most */
 	struct groups groups;
+	struct groups shared; /* ranks with a link to the others that they share, of any sizes */
+	struct crossing crossing[OPERATION_N][STEPS_N]; /* operation_count() */
 	struct path_costs costs;
 	struct tuned_times times;                /* of paths of that kind on these devices */
 	unsigned flagged_blocks, piped_blocks;   /* that have slots */
@@ -114,9 +122,9 @@ unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to);
 /* The data to send. */
 struct choice_request {
 	enum operation operation;
-	bool wide;                /* collective_is_wide() */
-	uint64_t piece[STEPS_N];  /* bytes; 0: not in that way, except in one step */
-	double crossing[STEPS_N]; /* pieces that cross the busiest link in one direction */
+	bool wide;               /* collective_is_wide() */
+	uint64_t piece[STEPS_N]; /* bytes; 0: not in that way, except in one step */
+	struct crossing crossing[STEPS_N];
 };
 
 struct choice {
@@ -136,6 +144,9 @@ void choose_each(const struct comm_facts *f, const struct choice_request *q,
  */
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret);
+
+/* How long they take on a link, for a byte of a piece, by the rates of an algorithm. */
+double crossing_us(const struct comm_facts *f, enum algorithm a, struct crossing c);
 
 static inline bool is_piped(enum algorithm a)
 {

@@ -93,6 +93,7 @@ int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_fact
 	c->device = device;
 	c->me = me;
 	c->facts = *f;
+	operation_count(&c->facts);
 	c->options = *o;
 	shared->open++;
 	*ret = c;

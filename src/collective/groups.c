@@ -32,12 +32,19 @@ static bool are_equal(const struct groups *g, unsigned n)
 	return true;
 }
 
-void groups_make(unsigned n, const enum nearness *near, struct groups *ret)
+static bool are_known(unsigned n, const enum nearness *near)
 {
 	bool known = true;
 
 	for (unsigned i = 0; i < n * n; i++)
 		known &= near[i] != NEAR_UNKNOWN;
+	return known;
+}
+
+void groups_make(unsigned n, const enum nearness *near, struct groups *ret)
+{
+	const bool known = are_known(n, near);
+
 	for (enum nearness least = NEAR_NVLINK; known && least > NEAR_FAR; least--) {
 		divide(n, near, least, ret);
 		ret->size = n / ret->n;
@@ -45,6 +52,16 @@ void groups_make(unsigned n, const enum nearness *near, struct groups *ret)
 			return;
 	}
 	*ret = (struct groups){0};
+}
+
+void groups_share(unsigned n, const enum nearness *near, struct groups *ret)
+{
+	groups_make(n, near, ret);
+	if (ret->n == 0 && are_known(n, near))
+		divide(n, near, NEAR_SOCKET, ret);
+	ret->size = 0;
+	if (ret->n < 2 || ret->n == n)
+		*ret = (struct groups){0};
 }
 
 uint32_t groups_mates(const struct groups *g, unsigned ranks, unsigned rank)

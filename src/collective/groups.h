@@ -21,12 +21,6 @@ static inline unsigned groups_shares(const struct groups *g)
 	return g->n > 2 ? g->n : 1;
 }
 
-/* Pieces that a rank sends to the other groups and gets from them in levels: a share to each, and from each its sum of one. */
-static inline double groups_across(const struct groups *g)
-{
-	return g->n ? 2. * (g->n - 1) / g->n : 1;
-}
-
 /* How often what one rank has sent is reduced or passed on. */
 static inline unsigned groups_stages(const struct groups *g)
 {
@@ -59,6 +53,9 @@ enum nearness nearness_of(enum shared s, int socket, int other);
  * row counts. None, if their sizes differ, all are in one, or each is alone.
  */
 void groups_make(unsigned n, const enum nearness *near, struct groups *ret);
+
+/* The same of any sizes, for what they share: size is 0. */
+void groups_share(unsigned n, const enum nearness *near, struct groups *ret);
 
 /* A bit for each rank of its group; and for the ranks that have the same place in the other groups. */
 uint32_t groups_mates(const struct groups *g, unsigned ranks, unsigned rank);

@@ -335,8 +335,170 @@ void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 {
 	struct view v;
 
+	ret->stages = ret->shares = 0;
 	look(f, me, o, call, &v);
 	fill_shape(f, me, &v, a, ret);
+}
+
+/* ---- what crosses links ---- */
+
+struct mover {
+	const struct comm_facts *f;
+	unsigned me;
+	void (*each)(void *context, const struct operation_move *m);
+	void *context;
+};
+
+static u64 piece_bytes(u64 all, u64 begin, u64 piece)
+{
+	const u64 there = begin < all ? all - begin : 0;
+
+	return there < piece ? there : piece;
+}
+
+static u64 input_bytes(const struct collective_shape *s, unsigned rank)
+{
+	return piece_bytes(s->in_bytes, piece_place(s, rank) * s->in_stride, s->piece);
+}
+
+static u64 output_bytes(const struct collective_shape *s, unsigned rank)
+{
+	return piece_bytes(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece);
+}
+
+/* m->what, of the ranks of a mask. A rank's own place is that of all whose memory it does not reach. */
+static void move(const struct mover *x, const struct collective_shape *s, u32 mask,
+		 struct operation_move m)
+{
+	const bool stores = m.what == MOVE_SEND || m.what == MOVE_SPREAD;
+	const bool own = m.what == MOVE_SPREAD || (m.what == MOVE_TAKE && s->op != REDUCE_OP_N);
+
+	for (u32 r = 0; r < s->n; r++) {
+		if (!(mask >> r & 1))
+			continue;
+		m.other = r;
+		m.direct = stores ? r != x->me && is_direct(x->f, x->me, r)
+				  : is_direct(x->f, r, x->me);
+		m.bytes = own                   ? input_bytes(s, x->me)
+			  : m.what == MOVE_SEND ? input_bytes(s, r)
+						: output_bytes(s, r);
+		x->each(x->context, &m);
+	}
+}
+
+void operation_moves(const struct comm_facts *f, unsigned me, const struct operation_shape *s,
+		     void (*each)(void *context, const struct operation_move *m), void *context)
+{
+	const struct mover x = {f, me, each, context};
+	const unsigned stages = s->stages ? s->stages : 1, shares = s->stages ? s->shares : 1;
+	const struct collective_shape *last = s->stages ? &s->level[(stages - 1) * shares] : &s->s;
+
+	move(&x, &s->s, s->s.push, (struct operation_move){MOVE_SEND, 0, 1});
+	for (unsigned k = 0; k < stages; k++)
+		for (unsigned i = 0; i < shares; i++) {
+			const struct collective_shape *part =
+				s->stages ? &s->level[k * shares + i] : &s->s;
+
+			/* Another rank's share. */
+			if (s->stages && !part->keep && !part->push2)
+				continue;
+			move(&x, part, part->pull,
+			     (struct operation_move){MOVE_TAKE, 1 + k, shares});
+			move(&x, part, part->push2,
+			     (struct operation_move){MOVE_SPREAD, 1 + k, shares});
+		}
+	move(&x, last, last->pull2, (struct operation_move){MOVE_PLACE, 1 + stages, 1});
+}
+
+/* Bytes on the links of each rank and of each group that shares one. */
+struct counted {
+	const struct comm_facts *f;
+	unsigned me;
+	struct crossing out[GROUPS_RANKS_MAX], in[GROUPS_RANKS_MAX];
+	struct crossing group_out[GROUPS_RANKS_MAX], group_in[GROUPS_RANKS_MAX];
+};
+
+static void count_move(void *context, const struct operation_move *m)
+{
+	struct counted *x = context;
+	const struct groups *g = &x->f->shared;
+	const double bytes = (double)m->bytes / m->shares;
+	const bool stores = m->what == MOVE_SEND || m->what == MOVE_SPREAD;
+
+	if (!m->direct)
+		(stores ? &x->out : &x->in)[0][x->me].host += bytes;
+	if (!m->direct || !stores)
+		return; /* loads of a rank's own memory take no link */
+	x->out[x->me].direct += bytes;
+	x->in[m->other].direct += bytes;
+	if (g->n && g->of[x->me] != g->of[m->other]) {
+		x->group_out[g->of[x->me]].direct += bytes;
+		x->group_in[g->of[m->other]].direct += bytes;
+	}
+}
+
+static void keep_busiest(const struct comm_facts *f, enum algorithm a, struct crossing bytes,
+			 double piece, struct crossing *ret)
+{
+	const struct crossing c = {bytes.direct / piece, bytes.host / piece};
+
+	if (crossing_us(f, a, c) > crossing_us(f, a, *ret))
+		*ret = c;
+}
+
+/* Of data that can be divided by all numbers of ranks and groups. */
+#define COUNTED_BYTES (SHARD_ALIGNMENT * 720720ul)
+
+/*
+ * A link that a group shares is taken to be as fast as a GPU's: so it is between two switches, and between sockets nobody has measured more.
+ * Traffic through the host's memory takes none.
+ */
+static void count_from(const struct comm_facts *f, enum operation o, int root, enum algorithm a,
+		       struct crossing *ret)
+{
+	const struct operation_call call = {.count = COUNTED_BYTES,
+					    .type = ELEMENT_UINT8,
+					    .root = root};
+	struct counted x = {.f = f};
+	double piece = 1;
+
+	for (unsigned me = 0; me < f->n; me++) {
+		struct operation_shape s;
+
+		operation_shape(f, me, o, &call, a, &s);
+		piece = (double)s.s.piece;
+		x.me = me;
+		operation_moves(f, me, &s, count_move, &x);
+	}
+	for (unsigned i = 0; i < f->n; i++) {
+		keep_busiest(f, a, x.out[i], piece, ret);
+		keep_busiest(f, a, x.in[i], piece, ret);
+		keep_busiest(f, a, x.group_out[i], piece, ret);
+		keep_busiest(f, a, x.group_in[i], piece, ret);
+	}
+}
+
+static bool has_steps(const struct comm_facts *f, enum operation o, enum steps how)
+{
+	return how == STEPS_ONE   ? true
+	       : how == STEPS_TWO ? rows[o].two_steps && owners(f, o) > 1
+				  : o == OPERATION_ALL_REDUCE && f->groups.n;
+}
+
+/* From or to the root with which it takes longest. */
+void operation_count(struct comm_facts *f)
+{
+	for (int o = 0; o < OPERATION_N; o++)
+		for (int a = PIPED_ONE; a < ALGORITHM_N; a++) {
+			const unsigned roots = operation_has_root((enum operation)o) ? f->n : 1;
+			const enum steps how = steps_of((enum algorithm)a);
+			struct crossing *c = &f->crossing[o][how];
+
+			*c = (struct crossing){0};
+			for (unsigned root = 0;
+			     has_steps(f, (enum operation)o, how) && root < roots; root++)
+				count_from(f, (enum operation)o, (int)root, (enum algorithm)a, c);
+		}
 }
 
 /* ---- launches ---- */
@@ -508,49 +670,19 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	return launch(c, v, &l);
 }
 
-static unsigned at_least(unsigned a, unsigned b)
-{
-	return a > b ? a : b;
-}
-
-/* Copies that a root makes, at most: one for all that it does not reach. */
-static unsigned copies_of(const struct comm_facts *f)
-{
-	unsigned most = 0;
-
-	for (unsigned i = 0; i < f->n; i++) {
-		const unsigned reached = (unsigned)__builtin_popcount(f->reach[i]);
-
-		most = at_least(most, reached + (reached < f->n - 1));
-	}
-	return most;
-}
-
-/*
- * The busiest link is a GPU's own, or one that the ranks of a group share, which is taken to be as fast as a GPU's: so it is between
- * two switches, and between sockets nobody has measured more. Traffic through the host's memory takes no link of a group.
- */
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 count,
 					unsigned type)
 {
 	const u64 bytes = count * typed_bytes(type);
-	const struct groups *g = &f->groups;
-	const unsigned outward = f->mixed ? 0 : g->size * (f->n - g->size), peers = f->n - 1;
-	const unsigned times = operation_has_root(o) ? 1 : 2;
 	struct choice_request q = {.operation = o,
 				   .wide = rows[o].reduces && collective_is_wide(type, 0)};
 
+	memcpy(q.crossing, f->crossing[o], sizeof(q.crossing));
 	q.piece[STEPS_ONE] = bytes;
-	q.crossing[STEPS_ONE] = o == OPERATION_BROADCAST ? copies_of(f)
-				: operation_has_root(o)  ? peers
-							 : at_least(peers, outward);
-	if (rows[o].two_steps && owners(f, o) > 1) /* one would only pass on all of it */
+	if (has_steps(f, o, STEPS_TWO)) /* one owner would only pass on all of it */
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
-	q.crossing[STEPS_TWO] = times * at_least(peers, outward);
-	if (o != OPERATION_ALL_REDUCE || !g->n)
-		return q;
-	q.piece[STEPS_LEVELS] = share_bytes(bytes, g->size);
-	q.crossing[STEPS_LEVELS] = 2 * (g->size - 1) + groups_across(g); /* less on a shared link */
+	if (has_steps(f, o, STEPS_LEVELS))
+		q.piece[STEPS_LEVELS] = share_bytes(bytes, f->groups.size);
 	return q;
 }
 

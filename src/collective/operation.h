@@ -26,6 +26,8 @@ struct operation_call {
 int operation_check(enum operation o, uint64_t count, unsigned type, unsigned op);
 /* The part of it that all functions share. */
 int operation_check_elements(const char *name, uint64_t count, unsigned type);
+/* What crosses links in each operation (f->crossing), of ranks that are where they are; before anything is estimated. */
+void operation_count(struct comm_facts *f);
 /* The cheapest way of each algorithm to run it (choose_each). */
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
 			struct choice ret[ALGORITHM_N]);
@@ -34,7 +36,7 @@ void operation_choose(const struct comm_facts *f, enum operation o, uint64_t cou
 		      enum algorithm forced, struct choice *ret);
 struct operation_shape {
 	struct collective_shape s;
-	/* PIPED_LEVELS, as in struct collective_levels_args; level[0] is s. */
+	/* PIPED_LEVELS (else 0), as in struct collective_levels_args; level[0] is s. */
 	unsigned stages, shares;
 	struct collective_shape level[LEVELS_STAGES * GROUPS_RANKS_MAX / 2];
 };
@@ -46,6 +48,20 @@ struct operation_shape {
 void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 		     const struct operation_call *call, enum algorithm a,
 		     struct operation_shape *ret);
+/* What a kernel does with the pieces of a shape. */
+struct operation_move {
+	enum { MOVE_SEND, MOVE_TAKE, MOVE_SPREAD, MOVE_PLACE } what;
+	/* 0: sent. Else what was sent or passed on one stage before is taken or passed on, or at last placed. */
+	unsigned stage;
+	unsigned shares; /* only every share-th part of it */
+	unsigned other;  /* the rank that it stores for, or that has stored what it loads */
+	bool direct;     /* from GPU to GPU, not through the host's memory */
+	u64 bytes;       /* of the whole piece */
+};
+
+/* Each of rank `me`, whose shape it is. */
+void operation_moves(const struct comm_facts *f, unsigned me, const struct operation_shape *s,
+		     void (*each)(void *context, const struct operation_move *m), void *context);
 /* Whether it can be enqueued. -EINVAL: the sentence names rank, function and argument. */
 int operation_verify(struct onehop_comm *c, enum operation o, const struct operation_call *call);
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

@@ -145,6 +145,7 @@ static bool add_times(struct document *out, const struct tuned *t, const struct 
 	bool slower = false;
 
 	comm_facts_make(f->ranks, f->direct, 128, 1024, &facts);
+	operation_count(&facts);
 	facts.times = t->times[f->direct ? TUNED_DIRECT : TUNED_HOST];
 	for (unsigned i = 0; i < FASTER_RANGES; i++) {
 		const struct faster_range *r = &f->ranges[i];

@@ -27,7 +27,7 @@ static struct choice choose_all_reduce(unsigned n, bool direct, uint64_t bytes,
 				       enum algorithm forced)
 {
 	const struct choice_request q = {.piece = {bytes, (bytes + 16 * n - 1) / (16 * n) * 16},
-					 .crossing = {n - 1, 2 * (n - 1)}};
+					 .crossing = {{n - 1}, {2 * (n - 1)}}};
 	struct comm_facts f;
 	struct choice p;
 
@@ -128,6 +128,7 @@ static void estimates_are_near_what_was_measured(void **state)
 		struct choice p;
 
 		comm_facts_make(rows[i].n, rows[i].direct, BLOCKS, THREADS, &f);
+		operation_count(&f);
 		operation_choose(&f, rows[i].o, bytes / 4, ELEMENT_FLOAT32, rows[i].a, &p);
 		if (fabs(p.us / rows[i].us - 1) > 0.2)
 			fail_msg(
@@ -147,7 +148,8 @@ static void every_size_has_a_grid(void **state)
 		for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++)
 			for (uint64_t bytes = 1; bytes < 4096 * MIB; bytes = bytes * 3 + 1) {
 				const struct choice_request q = {.piece = {bytes, bytes / n + 16},
-								 .crossing = {n - 1, 2 * (n - 1)}};
+								 .crossing = {{n - 1},
+									      {2 * (n - 1)}}};
 				struct comm_facts f;
 				struct choice p;
 
@@ -166,7 +168,7 @@ static void every_size_has_a_grid(void **state)
 /* What runs is the cheapest of the estimates that a user is shown; one that cannot run has none. */
 static void the_cheapest_estimate_is_chosen(void **state)
 {
-	struct choice_request q = {.crossing = {3, 6}};
+	struct choice_request q = {.crossing = {{3}, {6}}};
 	struct choice each[ALGORITHM_N], p;
 	struct comm_facts f;
 
@@ -208,6 +210,7 @@ static void choose_in_groups(unsigned size, enum nearness near, enum operation o
 			of[i * 8 + j] = i / size == j / size ? near : NEAR_FAR;
 	comm_facts_make(8, true, BLOCKS, THREADS, &f);
 	comm_facts_place(&f, of, NULL);
+	operation_count(&f);
 	assert_int_equal(f.groups.size, size < 8 ? size : 0);
 	operation_choose(&f, o, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, ret);
 }
@@ -243,7 +246,7 @@ static struct choice choose_of(const struct comm_facts *f, uint64_t bytes)
 {
 	const struct choice_request q = {.operation = OPERATION_ALL_REDUCE,
 					 .piece = {bytes, (bytes + 63) / 64 * 16},
-					 .crossing = {3, 6}};
+					 .crossing = {{3}, {6}}};
 	struct choice p;
 
 	choose(f, &q, ALGORITHM_N, &p);
@@ -282,7 +285,7 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 {
 	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE,
 					   .piece = {8},
-					   .crossing = {3, 6}};
+					   .crossing = {{3}, {6}}};
 	struct comm_facts f;
 	struct choice p;
 
@@ -303,7 +306,7 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	choose(&f,
 	       &(const struct choice_request){.operation = OPERATION_REDUCE,
 					      .piece = {8},
-					      .crossing = {3, 3}},
+					      .crossing = {{3}, {3}}},
 	       ALGORITHM_N, &p);
 	assert_false(p.measured);
 }
@@ -318,6 +321,7 @@ static void a_reduce_goes_in_one_step_for_longer(void **state)
 		struct choice p;
 
 		comm_facts_make(4, direct, BLOCKS, THREADS, &f);
+		operation_count(&f);
 		operation_choose(&f, OPERATION_REDUCE, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, &p);
 		assert_int_equal(p.algorithm, FLAGGED_ONE);
 		operation_choose(&f, OPERATION_ALL_REDUCE, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N,
@@ -502,6 +506,7 @@ static void make_halves(unsigned n, enum nearness near, struct comm_facts *ret)
 		}
 	comm_facts_mix(n, reach, BLOCKS, THREADS, ret);
 	comm_facts_place(ret, of, NULL);
+	operation_count(ret);
 }
 
 static double us_of(const struct comm_facts *f, enum operation o, uint64_t bytes, enum algorithm a)
@@ -511,6 +516,40 @@ static double us_of(const struct comm_facts *f, enum operation o, uint64_t bytes
 	operation_choose(f, o, bytes / 4, ELEMENT_FLOAT32, a, &p);
 	assert_int_equal(p.algorithm, a);
 	return p.us;
+}
+
+static void check_crossing(const struct comm_facts *f, enum operation o, enum steps how,
+			   double direct, double host)
+{
+	const struct crossing *c = &f->crossing[o][how];
+
+	if (fabs(c->direct - direct) > 1e-9 || fabs(c->host - host) > 1e-9)
+		fail_msg("operation %d in way %d: %g pieces directly and %g through the host, not "
+			 "%g and %g",
+			 (int)o, (int)how, c->direct, c->host, direct, host);
+}
+
+/* Of two ranks of four, the pieces for each other go through the host's memory; a root with few direct ranks is the slowest. */
+static void what_crosses_links_is_counted(void **state)
+{
+	uint32_t reach[4] = {0xc, 0xc, 0xf, 0xf};
+	struct comm_facts f;
+
+	(void)state;
+	for (unsigned direct = 0; direct < 2; direct++) {
+		comm_facts_make(4, direct, BLOCKS, THREADS, &f);
+		operation_count(&f);
+		check_crossing(&f, OPERATION_ALL_REDUCE, STEPS_ONE, direct ? 3 : 0, direct ? 0 : 3);
+		check_crossing(&f, OPERATION_ALL_REDUCE, STEPS_TWO, direct ? 6 : 0, direct ? 0 : 6);
+		check_crossing(&f, OPERATION_BROADCAST, STEPS_ONE, direct ? 3 : 0, direct ? 0 : 1);
+		check_crossing(&f, OPERATION_REDUCE, STEPS_TWO, direct ? 3 : 0, direct ? 0 : 3);
+		check_crossing(&f, OPERATION_ALL_TO_ALL, STEPS_ONE, direct ? 3 : 0, direct ? 0 : 3);
+	}
+	comm_facts_mix(4, reach, BLOCKS, THREADS, &f);
+	operation_count(&f);
+	check_crossing(&f, OPERATION_ALL_REDUCE, STEPS_TWO, 4, 2);
+	check_crossing(&f, OPERATION_ALL_GATHER, STEPS_ONE, 2, 1);
+	check_crossing(&f, OPERATION_BROADCAST, STEPS_ONE, 2, 1);
 }
 
 /* Large sums cross the host's memory once; all else takes as long as through it, or somewhat less. */
@@ -526,6 +565,7 @@ static void some_direct_pairs_are_used_in_levels(void **state)
 
 			make_halves(n, near[k], &f);
 			comm_facts_make(n, false, BLOCKS, THREADS, &host);
+			operation_count(&host);
 			assert_true(f.mixed && !f.direct);
 			assert_int_equal(f.groups.size, n / 2);
 			operation_choose(&f, OPERATION_ALL_REDUCE, 16 * MIB, ELEMENT_FLOAT32,
@@ -611,6 +651,7 @@ int main(void)
 		cmocka_unit_test(slots_have_their_limit),
 		cmocka_unit_test(slots_of_some_pairs_have_their_limit),
 		cmocka_unit_test(rows_of_ranks_are_apart),
+		cmocka_unit_test(what_crosses_links_is_counted),
 		cmocka_unit_test(some_direct_pairs_are_used_in_levels),
 		cmocka_unit_test(groups_are_direct_within),
 	};

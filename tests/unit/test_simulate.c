@@ -502,6 +502,38 @@ static void within_sockets_alone(void **state)
 	machine_free(m);
 }
 
+/* RTX 4090 of which one pair on a socket is not direct, so that its socket is no group: the others still share the link between the sockets. */
+static void one_pair_less(void **state)
+{
+	const struct collective_choice o = {.graph = 1, .max = "256M", .p2p_off = true};
+	struct machine *m =
+		read_machine("rtx4090x8-after", CASE "p2pBandwidthLatencyTest-after.txt");
+	struct simulated_row *rows;
+	struct simulate_session s;
+	struct simulation without;
+	size_t n;
+
+	(void)state;
+	run(&s, m, &o);
+	without = s.arms[0].simulation;
+	without.reach[0] &= ~2u;
+	without.reach[1] &= ~1u;
+	assert_true(simulated_paths(&without).mixed);
+	run_rows(&without, &rows, &n);
+	for (size_t i = 0; i < n; i++) {
+		const double us = rows[i].own.time_us;
+
+		if (rows[i].bytes < MIB)
+			continue;
+		assert_true(fabs(rows[i].choice.us / us - 1) < BOUND);
+		for (int a = 0; a < ALGORITHM_N; a++)
+			assert_false(rows[i].us[a] < us);
+	}
+	free(rows);
+	simulate_session_done(&s);
+	machine_free(m);
+}
+
 /* ---- what is refused ---- */
 
 static int try_simulation(const struct simulation *s)
@@ -551,6 +583,7 @@ int main(void)
 		cmocka_unit_test(less_is_never_faster),
 		cmocka_unit_test(sums_between_four_groups),
 		cmocka_unit_test(within_sockets_alone),
+		cmocka_unit_test(one_pair_less),
 		cmocka_unit_test(bad_input_is_refused),
 	};
 

@@ -46,8 +46,8 @@ const struct collective_cell *nccl_faster(const struct collective_row *row)
 	return &c[OUT_OF_PLACE];
 }
 
-static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double median,
-		       double low, double high, unsigned samples)
+static struct figure *add_figure(struct figures *f, const struct metric *m, uint64_t bytes,
+				 double median, double low, double high, unsigned samples)
 {
 	struct figure *row = figures_add(f, m->name, -1, -1, median);
 
@@ -57,6 +57,15 @@ static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes
 		row->low = low;
 		row->high = high;
 	}
+	return row;
+}
+
+/* Of libonehop; "": another engine chose, and does not say what. */
+static const char *chosen_word(const struct collective_plan *p, const struct collective_row *row)
+{
+	const enum algorithm a = row->chosen.algorithm;
+
+	return p->engine == ENGINE_ONEHOP && a < ALGORITHM_N ? algorithm_word(a) : "";
 }
 
 /* NCCL's times and the ratio to them, of the place that the row is shown by. */
@@ -83,15 +92,18 @@ static void add_arm(struct figures *f, const struct collective_result *r, bool s
 	for (size_t i = 0; i < r->row_n; i++) {
 		const struct collective_row *row = &r->rows[i];
 		const struct collective_cell *c = nccl_faster(row);
+		const char *algorithm = chosen_word(&r->plan, row);
 		double scale = c->busbw_gbps * c->time_us; /* a rate is this over a time */
 
 		if (row->bytes == 0 && r->plan.op != NCCL_BARRIER)
 			continue;
-		add_figure(f, time, row->bytes, c->time_us, c->low_us, c->high_us, c->batches);
+		add_figure(f, time, row->bytes, c->time_us, c->low_us, c->high_us, c->batches)
+			->algorithm = algorithm;
 		if (!bus)
 			continue;
 		add_figure(f, bus, row->bytes, c->busbw_gbps, scale / c->high_us, scale / c->low_us,
-			   c->batches);
+			   c->batches)
+			->algorithm = algorithm;
 		add_against(f, row, op, c == &row->cell[IN_PLACE] ? IN_PLACE : OUT_OF_PLACE,
 			    staged);
 	}

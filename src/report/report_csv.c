@@ -59,16 +59,18 @@ static void put_figure(struct csv *c, const struct figures *f, const struct figu
 	csv_text(c, row->kind);
 	csv_text(c, row->path);
 	csv_text(c, f->note);
+	csv_text(c, row->algorithm);
 	csv_end(c);
 }
 
 void report_figures_csv(struct strbuf *out, const struct figures *f)
 {
-	static const char *const names[] = {"tool",    "when",          "metric",  "title",
-					    "unit",    SUBJECT_COLUMNS, "median",  "low",
-					    "high",    "interval",      "samples", "expected",
-					    "pattern", "fault",         "path",    "note",
-					    NULL};
+	static const char *const names[] = {"tool",     "when",      "metric",
+					    "title",    "unit",      SUBJECT_COLUMNS,
+					    "median",   "low",       "high",
+					    "interval", "samples",   "expected",
+					    "pattern",  "fault",     "path",
+					    "note",     "algorithm", NULL};
 	struct csv c = {out, false};
 
 	csv_head(&c, names);

@@ -69,6 +69,7 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 		.peer = "",
 		.memory = "",
 		.path = "",
+		.algorithm = "",
 	};
 	return row;
 }
@@ -356,6 +357,7 @@ static struct figure adopted(struct figures *f, const struct figures *of, const 
 	own.peer = arena_strdup(f->arena, row->peer);
 	own.memory = arena_strdup(f->arena, row->memory);
 	own.path = arena_strdup(f->arena, row->path);
+	own.algorithm = arena_strdup(f->arena, row->algorithm);
 	own.when = arena_strdup(f->arena, *row->when ? row->when : of->when);
 	return own;
 }

@@ -44,8 +44,9 @@ struct figure {
 	unsigned depth;     /* messages in flight in each of them; 0: 128 */
 	const char *
 		path; /* class of the path between this host's NIC and its memory, "PIX"; "": unknown */
-	const int *among; /* GPUs that a test of several used */
-	size_t among_n;   /* 0: all GPUs of the result */
+	const char *algorithm; /* of libonehop, "piped-2"; "": none, or unknown */
+	const int *among;      /* GPUs that a test of several used */
+	size_t among_n;        /* 0: all GPUs of the result */
 };
 
 /* kind of a pair whose data is right but whose copies are far too slow. */

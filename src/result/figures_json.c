@@ -115,6 +115,7 @@ static json_t *row_to_json(const struct figure *r)
 	if (r->depth)
 		json_object_set_new(o, "depth", json_integer(r->depth));
 	set_text(o, "path", r->path);
+	set_text(o, "algorithm", r->algorithm);
 	if (r->among_n)
 		json_object_set_new(o, "gpus", among_to_json(r));
 	return o;
@@ -330,6 +331,7 @@ static void read_row(struct reader *r)
 	row->queues = (unsigned)take_integer(r, "queues", 0, UINT_MAX);
 	row->depth = (unsigned)take_integer(r, "depth", 0, UINT_MAX);
 	row->path = text_or(take_text(r, "path"), "");
+	row->algorithm = text_or(take_text(r, "algorithm"), "");
 	read_among(r, row);
 	row->from = from ? from : figure_place(r->f, row, r->where, r->index);
 	if (figure_contradicts(row)) {

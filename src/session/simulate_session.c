@@ -182,12 +182,14 @@ static int make_paths(struct simulate_session *s, const struct collective_choice
 
 /* ---- results ---- */
 
-static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double value)
+static struct figure *add_figure(struct figures *f, const struct metric *m, uint64_t bytes,
+				 double value)
 {
 	struct figure *row = figures_add(f, m->name, -1, -1, value);
 
 	row->bytes = bytes;
 	row->samples = 0; /* nothing was measured */
+	return row;
 }
 
 static void add_arm(struct figures *f, const struct simulated_arm *arm, bool staged)
@@ -200,10 +202,11 @@ static void add_arm(struct figures *f, const struct simulated_arm *arm, bool sta
 
 		if (row->bytes == 0)
 			continue;
-		add_figure(f, metric_of_collective(op, false, staged), row->bytes,
-			   row->own.time_us);
+		add_figure(f, metric_of_collective(op, false, staged), row->bytes, row->own.time_us)
+			->algorithm = algorithm_word(row->choice.algorithm);
 		add_figure(f, metric_of_collective(op, true, staged), row->bytes,
-			   row->own.busbw_gbps);
+			   row->own.busbw_gbps)
+			->algorithm = algorithm_word(row->choice.algorithm);
 		if (row->nccl.time_us <= 0)
 			continue;
 		add_figure(f, metric_against_nccl(op, METRIC_AGAINST_TIME, staged), row->bytes,

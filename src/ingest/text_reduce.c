@@ -69,15 +69,17 @@ static void forget_messages(struct text_reducer *r)
 /* A line of the kernel log that matters, and that may be left out because of those before it. */
 static bool is_surplus(struct text_reducer *r, const struct text_line *l)
 {
+	const size_t size = strlen(l->text) + sizeof(*l);
+
 	if (times_seen(r, kernel_line_message(l)) >= MOST_ALIKE) {
 		r->repeated++;
 		return true;
 	}
-	if (room_of(r)->relevant_n >= MOST_RELEVANT) {
+	if (room_of(r)->relevant_bytes + size > MOST_RELEVANT) {
 		r->lost = true;
 		return true;
 	}
-	room_of(r)->relevant_n++;
+	room_of(r)->relevant_bytes += size;
 	return false;
 }
 
@@ -91,9 +93,17 @@ static bool is_dropped(struct text_reducer *r, const struct text_line *l, enum k
 	       (use == KERNEL_LINE_NONE && nccl_log_line_is_unread(l->text));
 }
 
+/* A run of unread lines of the kernel log does not begin it: a line of the log is above it. */
+static bool is_within_log(enum kernel_line_use above, enum kernel_line_use use,
+			  const struct text_line *kept, const struct text_line *l)
+{
+	return above == KERNEL_LINE_READ && use == KERNEL_LINE_UNREAD &&
+	       !kernel_line_is_of_other(kept, l);
+}
+
 /*
- * Lines of one log: of the kernel's of one host, or of NCCL's. The first of a run stays as it is, so that the log begins
- * where it began; the others become one line. Those before `from` were looked at with an earlier piece.
+ * Lines of one log: of the kernel's of one host, or of NCCL's. The first of a run stays as it is where the log may begin
+ * with it; the others become one line. Those before `from` were looked at with an earlier piece.
  */
 static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_t from, size_t n)
 {
@@ -110,6 +120,8 @@ static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_
 		if (!dropped || (last == KERNEL_LINE_NONE) != (use == KERNEL_LINE_NONE) ||
 		    (run && use && kernel_line_is_of_other(&lines[kept - 1], &l)))
 			run = 0;
+		if (!run && kept > from && is_within_log(last, use, &lines[kept - 1], &l))
+			run = 1;
 		last = use;
 		if (dropped && run == 2) {
 			lines[kept - 1].number = l.number;

@@ -15,7 +15,7 @@ enum {
 	REDUCE_AT = 4 << 20, /* bytes of a piece */
 	SEEN_SLOTS = 8192,
 	MOST_ALIKE = 256, /* lines of the kernel log with one message that are kept, per boot */
-	MOST_RELEVANT = 60000,   /* lines of the kernel log that are kept */
+	MOST_RELEVANT = 6 << 20, /* bytes of lines of the kernel log that are kept */
 	MOST_KEPT = 16 << 20,    /* bytes of lines, with what is stored of each */
 	MOST_LOGGED = 8 << 20,   /* of logs of runs */
 	MOST_FAILURES = 2 << 20, /* of those that show how a run failed: they come last in a log */
@@ -43,7 +43,7 @@ struct kept_unit {
 /* What is kept so far, of all hosts. */
 struct text_room {
 	size_t kept_bytes, logged_bytes, failure_bytes;
-	size_t relevant_n; /* lines of the kernel log */
+	size_t relevant_bytes; /* of the kernel log */
 };
 
 struct text_reducer {

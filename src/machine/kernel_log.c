@@ -41,17 +41,30 @@ static const char *behind_host(const char *s)
 	return n && text_starts_with(name + n, mark) ? name + n + strlen(mark) : s;
 }
 
+/* Up to `most` digits; false: there are none. Every line of a log is looked at, and sscanf takes most of the time. */
+static bool read_digits(const char **s, unsigned most, int64_t *ret)
+{
+	unsigned n = 0;
+
+	for (*ret = 0; n < most && isdigit((unsigned char)**s); n++)
+		*ret = *ret * 10 + (*(*s)++ - '0');
+	return n > 0;
+}
+
 /* "[ 1234.567890] text", also with the caller: "[ 1234.567890][ T567] text". */
 static const char *strip_seconds(const char *s, int64_t *ret_time_us)
 {
-	long long seconds;
-	unsigned us;
-	int n = 0, caller = 0;
+	enum { SECONDS = 12, FRACTION = 6 };
+	int64_t seconds, us;
+	int caller = 0;
 
-	if (*s != '[' || sscanf(s, "[%12lld.%6u]%n", &seconds, &us, &n) != 2 || !n || seconds < 0)
+	if (*s != '[')
+		return NULL;
+	s += 1 + strspn(s + 1, " ");
+	if (!read_digits(&s, SECONDS, &seconds) || *s++ != '.' || !read_digits(&s, FRACTION, &us) ||
+	    *s++ != ']')
 		return NULL;
 	*ret_time_us = seconds * 1000000 + us;
-	s += n;
 	if (*s == '[')
 		(void)sscanf(s, "[ %*1[TC]%*9u]%n", &caller);
 	return behind_host(s + caller);

@@ -237,6 +237,27 @@ static void errors_that_differ_are_limited(void **state)
 	assert_true(x.r.left_out > 0);
 }
 
+/* Lines about GPUs that all differ, each between two that are not read: of these only one is kept. */
+static void a_kernel_log_is_limited(void **state)
+{
+	CLEANUP(done) struct reduced x = {0};
+	AUTO_STRBUF struct strbuf text = {0};
+	size_t all, n;
+
+	(void)state;
+	for (int i = 0; i < 100000; i++)
+		strbuf_printf(&text,
+			      "[%d.000001] usb 1-1: new high-speed USB device number %d\n"
+			      "[%d.000002] usb 1-1: New USB device found, idVendor=0b1f, %d\n"
+			      "[%d.000003] NVRM: Xid (PCI:0000:01:00): 31, pid=%d, Ch 0000%04x\n",
+			      i, i, i, i, i, i, i % 65536);
+	reduce(&x, &text);
+	n = count(&x.r, "Xid", &all);
+	assert_true(n > 40000 && text_reduce_lost(&x.r));
+	assert_true(count(&x.r, "usb", &all) <= n + 100); /* a piece begins with two */
+	assert_true(bytes_kept(&x.r) <= 2 * MOST_RELEVANT);
+}
+
 /* ---- what is reported ---- */
 
 static struct machine *machine_of(const struct strbuf *text)
@@ -452,6 +473,7 @@ int main(void)
 		cmocka_unit_test(outputs_of_two_hosts_are_both_kept),
 		cmocka_unit_test(errors_are_counted),
 		cmocka_unit_test(what_differs_without_end_is_limited),
+		cmocka_unit_test(a_kernel_log_is_limited),
 		cmocka_unit_test(errors_that_differ_are_limited),
 		cmocka_unit_test(a_pair_counts_all_of_its_connections),
 		cmocka_unit_test(what_is_left_out_is_reported),

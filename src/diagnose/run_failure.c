@@ -218,6 +218,10 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_NCCL_ERROR, 2, "a system call failed: shared memory, a socket or a NIC",
 	 "find the warning before it in the log, and run onehop check on the machine "
 	 "(rules shm-size, shm-writable, memlock)"},
+	{RUN_NCCL_ERROR, 5, "two ranks use one GPU",
+	 "check that each rank selects a GPU of its own (torch.cuda.set_device(LOCAL_RANK), or "
+	 "CUDA_VISIBLE_DEVICES of each process), and that no host has more ranks than GPUs",
+	 "Duplicate GPU detected"},
 	{RUN_NCCL_ERROR, 5, "NCCL was called incorrectly",
 	 "check the program: two ranks on one GPU, or ranks that call different "
 	 "collectives"},

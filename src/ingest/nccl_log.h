@@ -181,5 +181,7 @@ struct text_unit nccl_log_unit(const struct text_line *l);
 uint64_t nccl_failure_hash(const char *line);
 /* "Last error:": the line below it is a warning of NCCL's. */
 bool nccl_line_announces(const char *line);
+/* The same with the warning in one line, and what is in front of it; false: it is another line. */
+bool nccl_line_last_error(struct arena *a, const char *line, char **ret_before, char **ret_said);
 /* Whether the line is source of a Python program that would raise an error, as tracebacks repeat it. */
 bool nccl_line_is_source(const char *line);

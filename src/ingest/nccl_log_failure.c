@@ -212,6 +212,17 @@ static void read_usage(struct arena *a, const char *text, struct run_failure *re
 	read_sentence(a, text, ret);
 }
 
+#define DUPLICATE "Duplicate GPU detected"
+
+/* Other programs quote it, and some versions of NCCL return another result with it. */
+static void read_duplicate(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const char *s = strstr(text, DUPLICATE);
+
+	ret->code = 5;
+	ret->what = arena_strndup(a, s, strcspn(s, "\\\"'`"));
+}
+
 /* "[node:4100] Signal: Segmentation fault (11)" of Open MPI, "Caught signal 11 (...)" of UCX */
 static void read_signal(struct arena *a, const char *text, struct run_failure *ret)
 {
@@ -325,7 +336,9 @@ static const struct mark {
 	{"Couldn't allocate MR", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"ibv_reg_mr failed", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
 	{"UCX  ERROR ibv_reg_", NCCL_LINE_OTHER, true, RUN_RDMA_ERROR, read_sentence},
+	{DUPLICATE, NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_duplicate},
 	{"NCCL error: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"RuntimeError: NCCL Error ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Failed, NCCL error ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Test NCCL failure ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
@@ -354,7 +367,6 @@ static const struct mark {
 	{"ncclCommAbort", NCCL_LINE_INFO | NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_ABORTED,
 	 read_nothing},
 	{" - Abort COMPLETE", NCCL_LINE_INFO, true, RUN_ABORTED, read_nothing},
-	{"Duplicate GPU detected", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
 	{"No transport found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"P2P is disabled between NVLINK", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"Got completion ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
@@ -462,6 +474,9 @@ bool nccl_line_is_reason(const char *text)
 	for (size_t i = 0; i < COUNT(others); i++)
 		if (strstr(text, others[i]))
 			return false;
+	for (size_t i = 0; i < COUNT(nccl_results); i++)
+		if (nccl_results[i].name && strstr(text, nccl_results[i].name))
+			return false;
 	return strchr(text, ' ');
 }
 
@@ -500,11 +515,30 @@ uint64_t nccl_failure_hash(const char *line)
 	return h;
 }
 
+#define LAST_ERROR "Last error:"
+
 bool nccl_line_announces(const char *line)
 {
-	const char *s = strstr(line, "Last error:");
+	const char *s = strstr(line, LAST_ERROR);
 
-	return s && !s[strlen("Last error:") + strspn(s + strlen("Last error:"), " ")];
+	return s && !s[strlen(LAST_ERROR) + strspn(s + strlen(LAST_ERROR), " ")];
+}
+
+/* A program that prints the text of the error as a literal has "\n" for its line breaks. */
+bool nccl_line_last_error(struct arena *a, const char *line, char **ret_before, char **ret_said)
+{
+	const char *mark = strstr(line, LAST_ERROR), *s = mark ? mark + strlen(LAST_ERROR) : "",
+		   *end;
+
+	s += strspn(s, " ");
+	if (text_starts_with(s, "\\n"))
+		s += strlen("\\n");
+	if (!*s)
+		return false;
+	end = strstr(s, "\\n");
+	*ret_before = arena_strndup(a, line, (size_t)(mark - line));
+	*ret_said = arena_strndup(a, s, end ? (size_t)(end - s) : strlen(s));
+	return true;
 }
 
 bool nccl_failure_is_in(const char *text, enum nccl_line line)

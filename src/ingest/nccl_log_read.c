@@ -679,6 +679,19 @@ static bool read_last_error(struct parser *p, const struct text_line *said)
 	return true;
 }
 
+/* All of an error of PyTorch's in one line. False: it is another line. */
+static bool read_whole_error(struct parser *p, const struct text_line *l)
+{
+	struct text_line before = *l, said = *l;
+
+	if (!nccl_line_last_error(p->l->arena, l->text, &before.text, &said.text))
+		return false;
+	read_other(p, &before);
+	if (!read_last_error(p, &said))
+		read_other(p, &said);
+	return true;
+}
+
 static void read_others(struct parser *p, const struct text_line *lines, size_t n)
 {
 	bool last_error = false;
@@ -686,7 +699,8 @@ static void read_others(struct parser *p, const struct text_line *lines, size_t 
 	for (size_t i = 0; i < n; i++) {
 		if (!*lines[i].text)
 			continue;
-		if (!last_error || !read_last_error(p, &lines[i]))
+		if (!read_whole_error(p, &lines[i]) &&
+		    (!last_error || !read_last_error(p, &lines[i])))
 			read_other(p, &lines[i]);
 		last_error = nccl_line_announces(lines[i].text);
 	}

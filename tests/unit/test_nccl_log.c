@@ -583,6 +583,38 @@ static void last_errors(void **state)
 	}
 }
 
+/*
+ * Two ranks on one GPU are the same error, whatever result NCCL returns with it and however a page has it: below "Last error:",
+ * behind it, in one line, above all others, or in a sentence.
+ */
+static void duplicate_gpus(void **state)
+{
+#define DUPLICATE "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000"
+#define RESULT                                                                                     \
+	"torch.distributed.DistBackendError: NCCL error in: ../csrc/ProcessGroupNCCL.cpp:1269, "   \
+	"internal error, NCCL version 2.14.3"
+	static const char *const texts[] = {
+		RESULT "\nncclInternalError: Internal check failed.\nLast error:\n" DUPLICATE "\n",
+		RESULT "\nncclInternalError: Internal check failed.\nLast error: " DUPLICATE "\n",
+		"E  '" RESULT
+		"\\nncclInternalError: Internal check failed.\\nLast error:\\n" DUPLICATE "\\n'\n",
+		DUPLICATE "\n Last error:\nncclInternalError: Internal check failed.\n" RESULT "\n",
+		"Why \"" DUPLICATE "\"?\nRuntimeError: NCCL Error 3: internal error\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct nccl_log *l = parsed(texts[i]);
+		const struct run_failure *f = &l->failures[0].failure;
+
+		if (!l->failure_n || f->code != 5 || f->rank != 1 ||
+		    strcmp(f->what, DUPLICATE) != 0)
+			fail_msg("%zu: %zu failures, '%s'", i, l->failure_n,
+				 l->failure_n ? f->what : "");
+		nccl_log_free(l);
+	}
+}
+
 /* A NIC's event is no failure of the run: it may go on. */
 static void events_of_nics(void **state)
 {
@@ -971,6 +1003,7 @@ int main(void)
 		cmocka_unit_test(warnings_are_no_failures),
 		cmocka_unit_test(source_in_tracebacks),
 		cmocka_unit_test(last_errors),
+		cmocka_unit_test(duplicate_gpus),
 		cmocka_unit_test(events_of_nics),
 		cmocka_unit_test(launcher_of_deepspeed),
 		cmocka_unit_test(unregistered_buffers_are_no_failures),

@@ -64,16 +64,6 @@ static bool refill(struct gzip_stream *s)
 	return true;
 }
 
-/* What follows the last member and does not begin like one is not part of the data. */
-static bool begin_member(struct gzip_stream *s)
-{
-	if (!refill(s) || *s->z.next_in != 0x1f)
-		return false;
-	s->member++;
-	s->between = false;
-	return s->api.reset(&s->z) == Z_OK;
-}
-
 /* Behind a damaged member the next one is whole, as a rule. */
 static bool find_member(struct gzip_stream *s)
 {
@@ -97,6 +87,21 @@ static void note(struct gzip_stream *s, const char *what)
 {
 	if (!s->damage)
 		s->damage = xprintf("member %u of its gzip data %s", s->member, what);
+}
+
+/* What follows the last member and does not begin like one is not part of the data; between two something was damaged. */
+static bool begin_member(struct gzip_stream *s)
+{
+	if (!refill(s))
+		return false;
+	if (*s->z.next_in != 0x1f) {
+		if (!find_member(s))
+			return false;
+		note(s, "is followed by something else");
+	}
+	s->member++;
+	s->between = false;
+	return s->api.reset(&s->z) == Z_OK;
 }
 
 /* After each call of inflate: where to go on; false: nowhere. */

@@ -14,12 +14,14 @@
 /* What each launcher sets. Where two names stand the first that is set counts. */
 static const struct launcher {
 	const char *name;
-	const char *needs; /* set in processes that it started, and not in scripts around them */
+	const char *within; /* set in processes that it started, and not in scripts around them */
+	const char *meets;  /* without it they cannot meet; its other variables are not its alone */
 	const char *rank, *size[2], *local_rank;
 	const char *local_size, *hosts[2];
 	const char *job[2]; /* together they name the job */
 } launchers[] = {
 	{"OpenMPI",
+	 NULL,
 	 NULL,
 	 "OMPI_COMM_WORLD_RANK",
 	 {"OMPI_COMM_WORLD_SIZE"},
@@ -29,6 +31,7 @@ static const struct launcher {
 	 {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}},
 	{"PMIx",
 	 NULL,
+	 NULL,
 	 "PMIX_RANK",
 	 {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 	 "SLURM_LOCALID",
@@ -36,6 +39,7 @@ static const struct launcher {
 	 {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
 	 {"PMIX_NAMESPACE"}},
 	{"MPICH",
+	 NULL,
 	 NULL,
 	 "PMI_RANK",
 	 {"PMI_SIZE"},
@@ -46,6 +50,7 @@ static const struct launcher {
 	/* A batch script around srun has SLURM_PROCID=0 too, but is not a step with tasks. */
 	{"Slurm",
 	 "SLURM_STEP_ID",
+	 NULL,
 	 "SLURM_PROCID",
 	 {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 	 "SLURM_LOCALID",
@@ -53,6 +58,7 @@ static const struct launcher {
 	 {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
 	 {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 	{"torchrun",
+	 NULL,
 	 "MASTER_PORT",
 	 "RANK",
 	 {"WORLD_SIZE"},
@@ -93,29 +99,75 @@ static bool number_of(const char *value, int *ret)
 
 /* ---- the launcher ---- */
 
+/* "" is not set either. */
+static bool is_set(char *const *environment, const char *name)
+{
+	const char *value = value_of(environment, name);
+
+	return value && *value;
+}
+
+static bool is_within(const struct launcher *l, char *const *environment)
+{
+	return !l->within || value_of(environment, l->within);
+}
+
 static bool started_by(const struct launcher *l, char *const *environment, struct ranks *r)
 {
-	return (!l->needs || value_of(environment, l->needs)) &&
+	return is_within(l, environment) && (!l->meets || is_set(environment, l->meets)) &&
 	       number_of(value_of(environment, l->rank), &r->rank) &&
 	       number_of(first_of(environment, l->size), &r->size);
 }
 
-/* What a launcher sets is not a number: each process would measure by itself, at the same time as the others. */
+/*
+ * What a launcher sets is there in part. One variable of torchrun's alone is anybody's, such as RANK; and one process of one needs no
+ * other.
+ */
+static int find_missing(const struct launcher *l, char *const *environment)
+{
+	const char *size = l->size[1] && is_set(environment, l->size[1]) ? l->size[1] : l->size[0];
+	const char *const names[] = {l->rank, size, l->meets};
+	const char *there = NULL, *missing = NULL;
+	int set = 0, n;
+
+	for (size_t i = 0; i < 3 && names[i]; i++) {
+		const bool is = is_set(environment, names[i]);
+		const char **first = is ? &there : &missing;
+
+		set += is;
+		if (!*first)
+			*first = names[i];
+	}
+	if (!missing || (l->meets ? set < 2 : missing == l->rank))
+		return 0;
+	if (number_of(value_of(environment, size), &n) && n == 1)
+		return 0;
+	return err_set(EINVAL,
+		       "%s: %s is set, but %s is not; --alone runs without the other processes",
+		       l->name, there, missing);
+}
+
+/* Each process would measure by itself, at the same time as the others. */
 static int find_unreadable(char *const *environment)
 {
-	for (size_t i = 0; i < LAUNCHERS; i++) {
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < LAUNCHERS; i++) {
 		const struct launcher *l = &launchers[i];
 		const char *rank = value_of(environment, l->rank);
 		const char *size = first_of(environment, l->size);
 
-		if (rank && *rank && size && *size &&
-		    (!l->needs || value_of(environment, l->needs)))
-			return err_set(EINVAL,
-				       "%s: rank '%s' of '%s' is impossible (%s, %s); --alone runs "
-				       "without the other processes",
-				       l->name, rank, size, l->rank, l->size[0]);
+		if (!is_within(l, environment))
+			continue;
+		r = find_missing(l, environment);
+		if (r == 0 && rank && *rank && size && *size &&
+		    (!l->meets || is_set(environment, l->meets)))
+			r = err_set(EINVAL,
+				    "%s: rank '%s' of '%s' is impossible (%s, %s); --alone runs "
+				    "without the other processes",
+				    l->name, rank, size, l->rank, l->size[0]);
 	}
-	return 0;
+	return r;
 }
 
 static enum rank_hosts hosts_of(const struct launcher *l, char *const *environment, int size)

@@ -47,8 +47,12 @@ static const struct sample samples[] = {
 	{{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
 	  "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=none", NULL},
 	 {"torchrun", 1, 2, 1, HOSTS_ONE, "torchrun.none.29500", "localhost:29501"}},
-	/* RANK alone is anybody's */
-	{{"RANK=1", "WORLD_SIZE=2", NULL}, {.size = 1, .hosts = HOSTS_ONE}},
+	/* RANK alone is anybody's, and nobody is to be met where there is one */
+	{{"RANK=1", NULL}, {.size = 1, .hosts = HOSTS_ONE}},
+	{{"MASTER_PORT=1", "MASTER_ADDR=a", NULL}, {.size = 1, .hosts = HOSTS_ONE}},
+	{{"RANK=0", "WORLD_SIZE=1", NULL}, {.size = 1, .hosts = HOSTS_ONE}},
+	/* a script in an allocation, not below srun */
+	{{"SLURM_NTASKS=8", "SLURM_NNODES=2", NULL}, {.size = 1, .hosts = HOSTS_ONE}},
 	/* an address of IPv6; no local rank told */
 	{{"PMI_RANK=1", "PMI_SIZE=2", "PMI_PORT=p", "ONEHOP_ADDR=[::1]:9", NULL},
 	 {"MPICH", 1, 2, 1, HOSTS_UNKNOWN, "MPICH.p.", "[::1]:9"}},
@@ -93,6 +97,17 @@ static void nonsense_is_refused(void **state)
 	static const struct {
 		const char *environment[5], *says;
 	} bad[] = {
+		{{"RANK=1", "WORLD_SIZE=2", NULL},
+		 "torchrun: RANK is set, but MASTER_PORT is not; --alone runs without"},
+		{{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=", NULL},
+		 "RANK is set, but MASTER_PORT is not"},
+		{{"RANK=1", "MASTER_ADDR=a", "MASTER_PORT=1", NULL},
+		 "RANK is set, but WORLD_SIZE is not"},
+		{{"WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=1", NULL},
+		 "WORLD_SIZE is set, but RANK is not"},
+		{{"PMI_RANK=0", NULL}, "MPICH: PMI_RANK is set, but PMI_SIZE is not"},
+		{{"OMPI_COMM_WORLD_RANK=0", NULL}, "but OMPI_COMM_WORLD_SIZE is not"},
+		{{"SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL}, "but SLURM_STEP_NUM_TASKS is not"},
 		{{"PMI_RANK=2", "PMI_SIZE=2", NULL}, "rank 2 of 2"},
 		{{"PMI_RANK=0", "PMI_SIZE=0", NULL}, "rank 0 of 0"},
 		{{"RANK=x", "WORLD_SIZE=2", "MASTER_PORT=1", NULL}, "torchrun: rank 'x' of '2'"},

@@ -907,6 +907,16 @@ static const char *unlock_words(struct rule_run *run)
 		with);
 }
 
+/* Of the first GPU that the finding is about. */
+static void evidence_model(struct rule_run *run, struct finding *f, const struct pair_set *set)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (pair_set_in(set, i, j)) {
+			evidence_str(run, f, run_text(run, "GPU%zu", i), run->m->gpus[i].model);
+			return;
+		}
+}
+
 /* What the driver answers for them is unknown, and it may be one that says yes though P2P does not work. */
 static bool may_be_misreported(struct rule_run *run, size_t i, size_t j)
 {
@@ -944,7 +954,7 @@ static void heard_misreport(struct rule_run *run)
 		"check the version (`cat /proc/driver/nvidia/version`); install " MISREPORT_FIXED
 		" or later if it is older, and until then set NCCL_P2P_DISABLE=1 and copy "
 		"through host memory");
-	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+	evidence_model(run, f, &set);
 	evidence_str(run, f, "module", d->module_version);
 }
 
@@ -993,7 +1003,7 @@ static void report_geforce(struct rule_run *run)
 					     : unlock_words(run));
 	finding_evidence(run, f, NULL, run_text(run, "P2P status of %s", pair_set_text(run, set)),
 			 "%s", list);
-	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+	evidence_model(run, f, set);
 	evidence_str(run, f, "module", run->m->driver.module_version);
 	evidence_flavor(run, f);
 }

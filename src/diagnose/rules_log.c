@@ -439,28 +439,52 @@ static bool wants_iommu_fault(const struct rule *rule, const struct log_line *l)
 	return l->kind == LOG_IOMMU_FAULT;
 }
 
+/* What the blocked device is: a text that lists none may be about a GPU. */
+static const struct fault_kind {
+	const char *device, *effect;
+	enum severity severity;
+	enum confidence confidence;
+} fault_of_peer = {"this device",
+		   ": its peer traffic passes through the IOMMU, which has no mapping for it; "
+		   "writes vanish and reads return nothing",
+		   SEVERITY_ERROR, CONFIDENCE_LIKELY},
+  fault_of_unlisted = {"a device that is not listed",
+		       "; if it is a GPU or a NIC, the IOMMU has no mapping for its peer traffic: "
+		       "writes vanish and reads return nothing",
+		       SEVERITY_WARNING, CONFIDENCE_POSSIBLE},
+  fault_of_other = {"this device", "", SEVERITY_INFO, CONFIDENCE_CERTAIN},
+  fault_of_unknown = {"a device that is not listed", "", SEVERITY_INFO, CONFIDENCE_CERTAIN};
+
+static const struct fault_kind *fault_kind(struct rule_run *run, const struct pci_function *f)
+{
+	if (gpu_of(run, f) || nic_of(run, f))
+		return &fault_of_peer;
+	if (f)
+		return &fault_of_other;
+	return fact_unknown(run->m->pci_listed) ? &fault_of_unlisted : &fault_of_unknown;
+}
+
+static void report_iommu_fault(struct rule_run *run, const struct log_group *g)
+{
+	const struct fault_kind *k = fault_kind(run, g->pci);
+	struct finding *f = finding_add(run, k->confidence, subject_of(run, g->pci),
+					"the IOMMU blocked accesses by %s %s%s", k->device,
+					how_often(run, g), k->effect);
+
+	f->severity = k->severity;
+	show_lines(run, f, g);
+	if (g->pci && fact_known(g->pci->iommu_type))
+		finding_evidence(run, f, NULL,
+				 run_text(run, "IOMMU group type of %s", g->pci->name), "%s",
+				 g->pci->iommu_type.value);
+}
+
 static enum verdict probe_iommu_fault(struct rule_run *run)
 {
 	struct log_groups all = collect(run, wants_iommu_fault);
 
-	for (size_t i = 0; i < all.n; i++) {
-		const struct log_group *g = &all.groups[i];
-		bool peer = gpu_of(run, g->pci) || nic_of(run, g->pci);
-		struct finding *f = finding_add(
-			run, peer ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, subject_of(run, g->pci),
-			"the IOMMU blocked accesses by this device %s%s", how_often(run, g),
-			peer ? ": its peer traffic passes through the IOMMU, which has no mapping for it; "
-			       "writes vanish and reads return nothing"
-			     : "");
-
-		if (!peer)
-			f->severity = SEVERITY_INFO;
-		show_lines(run, f, g);
-		if (g->pci && fact_known(g->pci->iommu_type))
-			finding_evidence(run, f, NULL,
-					 run_text(run, "IOMMU group type of %s", g->pci->name),
-					 "%s", g->pci->iommu_type.value);
-	}
+	for (size_t i = 0; i < all.n; i++)
+		report_iommu_fault(run, &all.groups[i]);
 	return VERDICT_OK;
 }
 

@@ -1604,6 +1604,52 @@ static void a_denial_without_models(void **state)
 	}
 }
 
+/* The device that the IOMMU blocked may be a GPU if no text lists devices; another one is none. */
+static void faults_of_unlisted_devices(void **state)
+{
+#define FAULT                                                                                      \
+	"[  312.1] AMD-Vi: Event logged [IO_PAGE_FAULT device=07:00.0 domain=0x0003 "              \
+	"address=0x80000040 flags=0x0020]\n"
+	static const struct {
+		const char *text;
+		enum severity severity;
+		enum confidence confidence;
+	} rows[] = {
+		{"$ dmesg\n" FAULT, SEVERITY_WARNING, CONFIDENCE_POSSIBLE},
+		{"07:00.0 VGA compatible controller: NVIDIA Corporation Device\n\n" FAULT,
+		 SEVERITY_ERROR, CONFIDENCE_LIKELY},
+		{"07:00.0 USB controller: AMD Device\n\n" FAULT, SEVERITY_INFO, CONFIDENCE_CERTAIN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+		const struct finding *f = finding_of(d, "iommu-fault");
+
+		assert_int_equal(f->severity, rows[i].severity);
+		assert_int_equal(f->confidence, rows[i].confidence);
+		release(d, t, m);
+	}
+#undef FAULT
+}
+
+/* The evidence is of a GPU that the finding is about. */
+static void evidence_of_the_cards(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge("GPU 0: NVIDIA RTX A6000 (UUID: GPU-1)\n"
+				    "GPU 1: NVIDIA GeForce RTX 4090 (UUID: GPU-2)\n"
+				    "GPU 2: NVIDIA GeForce RTX 4090 (UUID: GPU-3)\n",
+				    &m, &t);
+
+	(void)state;
+	assert_string_equal(finding_of(d, "p2p-geforce")->evidence[0].what, "GPU1");
+	release(d, t, m);
+}
+
 /* What is not there is not fine; a BAR1 of unknown use is not large enough. */
 static void rules_about_nothing(void **state)
 {
@@ -3632,6 +3678,8 @@ int main(void)
 		cmocka_unit_test(tables_of_some_gpus),
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(a_denial_without_models),
+		cmocka_unit_test(faults_of_unlisted_devices),
+		cmocka_unit_test(evidence_of_the_cards),
 		cmocka_unit_test(rules_about_nothing),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),

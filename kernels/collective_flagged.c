@@ -39,7 +39,7 @@ INLINE void send_unit(const struct collective_flagged_args *a, const struct flag
 
 		words[r] = r && !s->in_stride ? words[r - 1] : vector_of(0, 0);
 		if (n && (s->in_stride || !loaded))
-			words[r] = load_data(piece_in(s, r) + offset, n);
+			words[r] = load_unit_data(piece_in(s, r) + offset, n);
 		loaded |= n != 0;
 		sent |= (u32)(n || (!index && s->tokens >> r & 1)) << r;
 	}
@@ -124,7 +124,7 @@ INLINE void place_words(const struct collective_shape *s, const struct flagged *
 		const u64 n = part_out(s, r, offset, f->data);
 
 		if (n)
-			store_data(piece_out(s, r) + offset, words[r], n);
+			store_unit_data(piece_out(s, r) + offset, words[r], n);
 	}
 }
 
@@ -149,7 +149,7 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 	if (!n)
 		return;
 	if (s->own)
-		mine = load_data(piece_in(s, s->me) + offset, n);
+		mine = load_unit_data(piece_in(s, s->me) + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
 	sum = reduce_words(s->type, s->op, s->n, s->scale, words, sources_of(s));
@@ -157,7 +157,7 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 	if (s->push2 >> r & 1)
 		store_unit(a->second.to[r] + at, sum, f->epoch);
 	if (s->keep)
-		store_data(piece_out(s, s->me) + offset, sum, n);
+		store_unit_data(piece_out(s, s->me) + offset, sum, n);
 }
 
 INLINE void copy_unit(const struct collective_shape *s, const struct flagged *f, u64 offset)
@@ -168,7 +168,7 @@ INLINE void copy_unit(const struct collective_shape *s, const struct flagged *f,
 		const u64 from = piece_in(s, r) + offset, to = piece_out(s, r) + offset;
 
 		if (n && from != to)
-			store_data(to, load_data(from, n), n);
+			store_unit_data(to, load_unit_data(from, n), n);
 	}
 }
 

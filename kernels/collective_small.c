@@ -118,7 +118,7 @@ INLINE void small_one(struct small *f)
 	SMALL_UNITS(i, offset, a->bytes)
 	{
 		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const vector16 word = load_data(a->in + offset, n);
+		const vector16 word = load_unit_data(a->in + offset, n);
 
 		ROLLED for (u32 k = 0; k < a->places; k++)
 			store_unit(a->to[k] + unit_at(f, i), word, f->epoch);
@@ -127,13 +127,13 @@ INLINE void small_one(struct small *f)
 	SMALL_UNITS(i, offset, a->bytes)
 	{
 		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const vector16 mine = load_data(a->in + offset, n);
+		const vector16 mine = load_unit_data(a->in + offset, n);
 		vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 
 		if (!small_take(f, a->from, a->from_stride, others, unit_at(f, i), words))
 			return;
 		if (n)
-			store_data(a->out + offset, small_reduce(a, mine, words), n);
+			store_unit_data(a->out + offset, small_reduce(a, mine, words), n);
 	}
 }
 
@@ -158,7 +158,7 @@ INLINE void small_send_shares(const struct small *f, u64 i, u64 offset)
 
 		if (n || !i)
 			store_unit(a->to[k] + unit_at(f, i),
-				   load_data(a->in + r * a->piece + offset, n), f->epoch);
+				   load_unit_data(a->in + r * a->piece + offset, n), f->epoch);
 	}
 }
 
@@ -167,7 +167,7 @@ INLINE u32 small_reduce_share(struct small *f, u64 i, u64 offset)
 	const struct collective_small_args *a = f->a;
 	const u32 others = ((1u << a->n) - 1) & ~(1u << a->me);
 	const u64 n = share_bytes(a, a->me, offset), at = a->me * a->piece + offset;
-	const vector16 mine = load_data(a->in + at, n);
+	const vector16 mine = load_unit_data(a->in + at, n);
 	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)}, sum;
 
 	if (!n && i)
@@ -179,7 +179,7 @@ INLINE u32 small_reduce_share(struct small *f, u64 i, u64 offset)
 	sum = small_reduce(a, mine, words);
 	ROLLED for (u32 k = 0; k < a->places2; k++)
 		store_unit(a->to2[k] + unit_at(f, i), sum, f->epoch);
-	store_data(a->out + at, sum, n);
+	store_unit_data(a->out + at, sum, n);
 	return 1;
 }
 
@@ -196,7 +196,8 @@ INLINE u32 small_place_shares(struct small *f, u64 i, u64 offset)
 		return 0;
 	EVERY_RANK(r)
 	if (mask >> r & 1)
-		store_data(a->out + r * a->piece + offset, words[r], share_bytes(a, r, offset));
+		store_unit_data(a->out + r * a->piece + offset, words[r],
+				share_bytes(a, r, offset));
 	return 1;
 }
 

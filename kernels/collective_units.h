@@ -33,13 +33,16 @@ INLINE u32 has_come(vector16 unit, u32 epoch)
 	return unit[1] >> 16 == epoch && unit[3] >> 16 == epoch;
 }
 
-/* The caller's data of a unit, at any address: n bytes, at most 12. In words, if that is possible; little code is in the way then. */
 INLINE u32 is_in_words(u64 address, u64 n)
 {
 	return (address | n) % 4 == 0;
 }
 
-INLINE vector16 load_data(u64 address, u64 n)
+/*
+ * The caller's data of a unit, at any address: n bytes, at most 12. (load_part is for the 16 of a vector.) In words, if that is possible: little code is
+ * in the way of small operations then.
+ */
+INLINE vector16 load_unit_data(u64 address, u64 n)
 {
 	vector16 v = vector_of(0, 0);
 	u64 low = 0;
@@ -62,7 +65,7 @@ INLINE vector16 load_data(u64 address, u64 n)
 	return v;
 }
 
-INLINE void store_data(u64 address, vector16 v, u64 n)
+INLINE void store_unit_data(u64 address, vector16 v, u64 n)
 {
 	const u64 low = v[0] | (u64)v[1] << 32;
 

@@ -138,21 +138,30 @@ static bool is_elsewhere(const struct observed *o)
 	       o->failure.waits == RUN_WAITS_MIXED;
 }
 
-static bool is_gpu_rate(const struct observed *o)
-{
-	return o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_RATE_GPU;
-}
-
 static bool is_nic_rate(const struct observed *o)
 {
-	return is_gpu_rate(o) ||
-	       (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_RATE_HOST);
+	return o->kind == OBSERVED_MESSAGE &&
+	       (o->message == MESSAGE_NIC_RATE_GPU || o->message == MESSAGE_NIC_RATE_HOST);
+}
+
+static bool is_of_perftest(const struct observed *o)
+{
+	return is_nic_rate(o) ||
+	       (o->kind == OBSERVED_MESSAGE &&
+		(o->message == MESSAGE_NIC_TIME_GPU || o->message == MESSAGE_NIC_TIME_HOST));
+}
+
+/* A NIC moved memory of a GPU. */
+static bool is_gpu_moved(const struct observed *o)
+{
+	return o->kind == OBSERVED_MESSAGE &&
+	       (o->message == MESSAGE_NIC_RATE_GPU || o->message == MESSAGE_NIC_TIME_GPU);
 }
 
 static bool may_be_a_path(const struct observed *o)
 {
 	return (o->kind == OBSERVED_RUN_FAILURE || o->kind == OBSERVED_MESSAGE) &&
-	       !is_elsewhere(o) && !is_nic_rate(o);
+	       !is_elsewhere(o) && !is_of_perftest(o);
 }
 
 /* CUDA refuses peer access, or cannot map a peer's memory. */
@@ -206,7 +215,7 @@ static bool wants_peermem(const struct diagnosis *d)
 	const struct machine *m = d->topology->machine;
 
 	return fact_unknown(m->peermem.loaded) && talks_of_network(m) &&
-	       !any_seen(m, is_gpu_rate); /* a NIC that moved GPU memory reaches it */
+	       !any_seen(m, is_gpu_moved); /* that NIC reaches it */
 }
 
 /* NCCL or containers are spoken of, and no line of NCCL shows how GPUs reach each other. */
@@ -383,7 +392,7 @@ static bool wants_nic_paths(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
 
-	return any_seen(m, is_nic_rate) && m->rdma_n &&
+	return any_seen(m, is_of_perftest) && m->rdma_n &&
 	       (!m->rdma[0].levels || !m->gpu_n || fact_unknown(m->rdma[0].levels[0])) &&
 	       (!m->rdma[0].pci || m->rdma[0].pci->address.domain == PCI_NO_ADDRESS);
 }

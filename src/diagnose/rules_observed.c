@@ -471,9 +471,69 @@ static void report_slow_nic(struct rule_run *run, const struct observed *o, cons
 			       o->bytes));
 }
 
-/* perftest by itself shows no fault: what the port, or host memory, reaches does. */
-static void heard_nic_rates(struct rule_run *run)
+/*
+ * Memory of a GPU next to the NIC costs it a microsecond or two more than that of the host: a longer way, through a CPU or a
+ * translating IOMMU, costs more.
+ */
+#define SLOW_US 5
+
+/* The fastest that was seen of the NIC with host memory, by the same kind of operation and size; NULL: none. */
+static const struct observed *host_time(const struct rule_run *run, const struct observed *of_gpu)
 {
+	const struct observed *best = NULL;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_NIC_TIME_HOST &&
+	    strcmp(o->text, of_gpu->text) == 0 && o->pulled == of_gpu->pulled &&
+	    o->bytes == of_gpu->bytes && (!best || o->value < best->value))
+		best = o;
+	return best;
+}
+
+static void report_slow_message(struct rule_run *run, const struct observed *o,
+				const struct observed *host)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(RESULT, o->text),
+			    "perftest needed %.3g us with %s and " ABOUT
+			    ", and %.3g us with host memory",
+			    o->value,
+			    o->initiator >= 0 ? run_text(run, "memory of GPU%d", o->initiator)
+					      : "GPU memory",
+			    host->value);
+
+	finding_remedy(
+		run, f,
+		"use the NIC that is nearest to the GPU (`nvidia-smi topo -m`: PIX or PXB), and check "
+		"ACS and the IOMMU between them (rules nic-far, acs-redirect, iommu-translating)");
+	for (size_t i = 0; i < 2; i++) {
+		const struct observed *x = i ? host : o;
+
+		evidence_text(run, f, x->from,
+			      run_text(run, "%.4g us, messages of %" PRIu64 " bytes", x->value,
+				       x->bytes));
+	}
+}
+
+static void heard_nic_times(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		const struct observed *host;
+
+		if (o->kind != OBSERVED_MESSAGE || o->message != MESSAGE_NIC_TIME_GPU)
+			continue;
+		host = host_time(run, o);
+		if (host && o->value > host->value + SLOW_US)
+			report_slow_message(run, o, host);
+	}
+}
+
+/* perftest by itself shows no fault: what the port, or host memory, reaches does. */
+static void heard_nics(struct rule_run *run)
+{
+	heard_nic_times(run);
+
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		const struct observed *host;
@@ -931,7 +991,7 @@ const struct rule rules_observed[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_slow,
-		.heard = heard_nic_rates,
+		.heard = heard_nics,
 	},
 	{
 		.id = "observed-implausible",

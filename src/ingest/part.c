@@ -112,7 +112,7 @@ static const struct part_kind part_kinds[] = {
 	{"perftest", perftest_match, perftest_decode, PART_STATES, .observe = perftest_observe,
 	 .first = "RSAiLCP[",
 	 .gives =
-		 "the NIC of ib_write_bw and the like, the GPU whose memory it used, and the rate; not the times of latency tests"},
+		 "the NIC of ib_write_bw and the like, the GPU whose memory it used, and the rate; the time of a message of ib_write_lat and the like"},
 	{"df of /dev/shm", df_match, df_decode, PART_STATES, .first = "Fstn",
 	 .gives =
 		 "the size of the shared memory and what is free, of the container in which it ran"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ib_write_bw and the others of perftest: the NIC, the GPU whose memory it used, and the rate (src/perftest_parameters.c and
- * .h, src/cuda_memory.c; 4.5 to 6.29).
+ * ib_write_bw, ib_write_lat and the others of perftest: the NIC, the GPU whose memory it used, and the rate or the time
+ * (src/perftest_parameters.c and .h, src/cuda_memory.c; 4.5 to 6.29).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -119,7 +119,7 @@ void perftest_decode(const struct part *p, struct claims *c)
 			claim(c, CLAIM_AT(p, &p->lines[i]), "", "nic/%s/named", name);
 }
 
-/* ---- rates ---- */
+/* ---- rates and times ---- */
 
 struct table {
 	char nic[NIC_NAME_SIZE];
@@ -127,8 +127,10 @@ struct table {
 	int gpu;     /* which; -1: unknown */
 	bool usable; /* one port, and no atomic operations */
 	bool both_ways;
-	double unit; /* of its rates, in GB/s; 0: it has none */
-	double best; /* GB/s in one direction; 0: none */
+	bool reads;     /* of the peer's memory */
+	double unit;    /* of its rates, in GB/s; 0: it has none */
+	size_t time_at; /* the column of its times; 0: it has none */
+	double best;    /* GB/s in one direction, or microseconds; 0: none */
 	uint64_t bytes;
 	const struct text_line *line;
 };
@@ -172,11 +174,27 @@ static int read_gpu(const struct part *p, const struct machine *m)
 	return -1;
 }
 
+/* The number of the column with this heading, a word; 0: there is none. */
+static size_t column_of(const char *s, const char *heading)
+{
+	const char *at = strstr(s, heading);
+	size_t n = 0;
+
+	for (s += strspn(s, " "); at && s < at; n++) {
+		s += strcspn(s, " ");
+		s += strspn(s, " ");
+	}
+	return at ? n : 0;
+}
+
 /* " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]": what it calls MB/sec are MiB/s. */
 static void read_heading(struct table *t, const char *s)
 {
 	const char *unit = strstr(s, "BW average[");
 
+	t->time_at = column_of(s, "t_typical[usec]");
+	if (!t->time_at) /* of a test that ran for a given time */
+		t->time_at = column_of(s, "t_avg[usec]");
 	if (!unit || strstr(s, "#sl"))
 		t->unit = 0;
 	else
@@ -201,6 +219,26 @@ static void read_row(struct table *t, const struct text_line *l)
 	t->line = l;
 }
 
+/* " 2       1000          0.86           3.20         0.90": the smallest message, which comes first. */
+static void read_time(struct table *t, const struct text_line *l)
+{
+	const char *s = line_text(l);
+	char *end;
+	const uint64_t bytes = strtoull(s, &end, 10);
+	double us;
+
+	for (size_t i = 0; i < t->time_at; i++) {
+		s += strcspn(s, " ");
+		s += strspn(s, " ");
+	}
+	us = strtod(s, &end);
+	if (t->best > 0 || end == s || !(us > 0 && us < 1e7))
+		return;
+	t->best = us;
+	t->bytes = bytes;
+	t->line = l;
+}
+
 static void read_table(const struct part *p, struct table *t)
 {
 	t->of_gpu = strstr(p->command, "--use_cuda");
@@ -212,12 +250,15 @@ static void read_table(const struct part *p, struct table *t)
 		if (is_title(s)) {
 			t->both_ways = strstr(s, "Bidirectional ");
 			t->usable = !text_starts_with(s, "Atomic ");
+			t->reads = text_starts_with(s, "RDMA_Read ");
 		}
 		t->of_gpu |= text_starts_with(s, "Picking ") || text_starts_with(s, "[pid = ") ||
 			     strstr(s, "GPU buffer");
 		t->usable &= !ports || text_starts_with(ports, "OFF");
 		if (*s == '#')
 			read_heading(t, s);
+		else if (t->time_at && isdigit((unsigned char)*s))
+			read_time(t, l);
 		else if (t->unit > 0 && isdigit((unsigned char)*s))
 			read_row(t, l);
 	}
@@ -233,7 +274,11 @@ void perftest_observe(const struct part *p, struct machine *m)
 		return;
 	o = observed_add(m, OBSERVED_MESSAGE, t.gpu, -1,
 			 arena_printf(m->arena, "%s:%u", p->file, t.line->number));
-	o->message = t.of_gpu ? MESSAGE_NIC_RATE_GPU : MESSAGE_NIC_RATE_HOST;
+	if (t.time_at)
+		o->message = t.of_gpu ? MESSAGE_NIC_TIME_GPU : MESSAGE_NIC_TIME_HOST;
+	else
+		o->message = t.of_gpu ? MESSAGE_NIC_RATE_GPU : MESSAGE_NIC_RATE_HOST;
+	o->pulled = t.reads;
 	o->text = arena_strdup(m->arena, t.nic);
 	o->value = t.best;
 	o->bytes = t.bytes;

@@ -45,10 +45,12 @@ enum tool_message {
 	MESSAGE_ENGINE_NO_P2P, /* ... not at all: CUDA offers no P2P, or vLLM's test of it failed */
 	MESSAGE_NIC_RATE_GPU, /* perftest moved memory of the GPU; text: the NIC, value: GB/s one way */
 	MESSAGE_NIC_RATE_HOST, /* ... of the host */
-	MESSAGE_CHOSEN_GPUS,   /* a container is given some GPUs */
-	MESSAGE_BOOT_DIFFERS,  /* text: what differs between two boots of a kernel log */
-	MESSAGE_LINK_GUESSED,  /* NCCL knows no speed of a PCIe link, and assumes one */
-	MESSAGE_LINK_PLANNED,  /* value: GB/s that NCCL plans with for a PCIe link, too few */
+	MESSAGE_NIC_TIME_GPU,  /* the same with the time of one message; value: microseconds */
+	MESSAGE_NIC_TIME_HOST,
+	MESSAGE_CHOSEN_GPUS,  /* a container is given some GPUs */
+	MESSAGE_BOOT_DIFFERS, /* text: what differs between two boots of a kernel log */
+	MESSAGE_LINK_GUESSED, /* NCCL knows no speed of a PCIe link, and assumes one */
+	MESSAGE_LINK_PLANNED, /* value: GB/s that NCCL plans with for a PCIe link, too few */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */

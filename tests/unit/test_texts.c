@@ -2779,6 +2779,72 @@ static void rates_of_perftest(void **state)
 	}
 }
 
+#define LATENCY(title, row)                                                                         \
+	"---------------------------------------------------------------------------------------\n" \
+	"                    " title "\n"                                                           \
+	" Dual-port       : OFF\t\tDevice         : mlx5_0\n"                                       \
+	" Link type       : IB\n"                                                                   \
+	" local address: LID 0x0c QPN 0x0126 PSN 0x1d9b6b RKey 0x1fd4ba VAddr 0x007f00\n"           \
+	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "     \
+	"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n" row
+#define TIMES_OF(typical)                                                                          \
+	" 2       1000          0.80           9.20         " typical                              \
+	"     \t       0.91        \t0.05   \t\t1.00    \t\t3.20   \n"                             \
+	" 4       1000          0.80           9.20         1.11     1.1 0.05 1.00 3.20\n"
+
+/* The time of the smallest message of a latency test, and what it is held against. */
+static void times_of_perftest(void **state)
+{
+	static const struct {
+		const char *text;
+		enum tool_message message;
+		int gpu;
+		double value;
+		uint64_t bytes;
+		const char *finding; /* NULL: none */
+	} pages[] = {
+		{LATENCY("RDMA_Write Latency Test", TIMES_OF("0.90")), MESSAGE_NIC_TIME_HOST, -1,
+		 0.9, 2, NULL},
+		{" Device         : mlx5_0\n                    Send Latency Test\n"
+		 " Dual-port       : OFF\t\tDevice         : mlx5_0\n"
+		 " #bytes        #iterations       t_avg[usec]    tps average\n"
+		 " 64        1000        1.25       800000\n",
+		 MESSAGE_NIC_TIME_HOST, -1, 1.25, 64, NULL},
+		{TWO_A30 PICKED_GPU LATENCY("RDMA_Read Latency Test", TIMES_OF("11.90"))
+			 LATENCY("RDMA_Read Latency Test", TIMES_OF("1.90")),
+		 MESSAGE_NIC_TIME_GPU, 1, 11.9, 2,
+		 "perftest needed 11.9 us with memory of GPU1 and mlx5_0, and 1.9 us with host memory"},
+		{TWO_A30 PICKED_GPU LATENCY("RDMA_Read Latency Test", TIMES_OF("3.90"))
+			 LATENCY("RDMA_Read Latency Test", TIMES_OF("1.90")),
+		 MESSAGE_NIC_TIME_GPU, 1, 3.9, 2, NULL},
+		/* A read crosses the network twice, a message once. */
+		{TWO_A30 PICKED_GPU LATENCY("RDMA_Read Latency Test", TIMES_OF("11.90"))
+			 LATENCY("Send Latency Test", TIMES_OF("1.90")),
+		 MESSAGE_NIC_TIME_GPU, 1, 11.9, 2, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m = machine_of_one(pages[i].text);
+		struct topology *t = topology_new(m);
+		struct diagnosis *d = diagnose(t);
+		const struct finding *f = NULL;
+
+		for (size_t k = 0; k < d->finding_n; k++)
+			if (strcmp(d->findings[k].rule->id, "observed-slow") == 0)
+				f = &d->findings[k];
+		if (!m->observed_n || m->observed[0].message != pages[i].message)
+			fail_msg("%zu: %zu observations", i, m->observed_n);
+		assert_int_equal(m->observed[0].initiator, pages[i].gpu);
+		assert_int_equal(m->observed[0].bytes, pages[i].bytes);
+		assert_true(fabs(m->observed[0].value - pages[i].value) < 1e-6);
+		assert_string_equal(f ? f->sentence : "", pages[i].finding ? pages[i].finding : "");
+		diagnosis_free(d);
+		topology_free(t);
+		machine_free(m);
+	}
+}
+
 /* simpleP2P prints CUDA's answers before it copies, marked like a quotation. */
 static void access_lines_of_simple_p2p(void **state)
 {
@@ -3642,6 +3708,7 @@ int main(void)
 		cmocka_unit_test(collected_environments),
 		cmocka_unit_test(perftest_pages),
 		cmocka_unit_test(rates_of_perftest),
+		cmocka_unit_test(times_of_perftest),
 		cmocka_unit_test(tests_of_dcgm),
 		cmocka_unit_test(links_of_dcgm),
 		cmocka_unit_test(gpus_of_a_tree),

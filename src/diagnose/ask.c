@@ -201,11 +201,16 @@ static bool no_pairs(const struct diagnosis *d)
 /* NCCL or a fault of it concerns the network. */
 static bool talks_of_network(const struct machine *m)
 {
+	const struct setting *off = machine_setting(m, "NCCL_IB_DISABLE");
+
 	if (m->rdma_n || any_seen(m, is_of_gpu_and_nic))
 		return true;
+	if (off && strcmp(off->value, "0") != 0)
+		return false;
 	for (size_t i = 0; i < m->nccl.setting_n; i++)
-		if (text_starts_with(m->nccl.settings[i].name, "NCCL_IB_") ||
-		    text_starts_with(m->nccl.settings[i].name, "NCCL_NET_"))
+		if (&m->nccl.settings[i] != off &&
+		    (text_starts_with(m->nccl.settings[i].name, "NCCL_IB_") ||
+		     text_starts_with(m->nccl.settings[i].name, "NCCL_NET_")))
 			return true;
 	return false;
 }
@@ -404,10 +409,17 @@ static bool wants_shared_memory(const struct diagnosis *d)
 	return fact_unknown(m->limits.shm_bytes) && any_seen(m, is_bus_error);
 }
 
+/* vLLM says that CUDA refuses peer access, or that its own test of it failed: the driver's answer tells which. */
+static bool may_be_refusal(const struct observed *o)
+{
+	return is_refusal(o) ||
+	       (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_ENGINE_NO_P2P);
+}
+
 /* What was refused is asked before what could be in the way of data. */
 static bool wants_answer(const struct diagnosis *d)
 {
-	return any_seen(d->topology->machine, is_refusal) &&
+	return any_seen(d->topology->machine, may_be_refusal) &&
 	       (d->topology->gpu_n < 2 || lacks_answer(d, P2P_READ));
 }
 

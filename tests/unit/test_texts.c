@@ -1604,6 +1604,44 @@ static void a_denial_without_models(void **state)
 	}
 }
 
+/* vLLM's own words leave two causes open, which the driver's answer tells apart; a network that is off has no part in them. */
+static void an_engine_without_p2p(void **state)
+{
+#define SAYS                                                                                       \
+	"WARNING 05-28 12:00:41 [custom_all_reduce.py:146] Custom allreduce is disabled because "  \
+	"your platform lacks GPU P2P capability or P2P test failed. To silence this warning, "     \
+	"specify disable_custom_all_reduce=True explicitly.\n"
+#define PAIR_OF_L40S "GPU 0: NVIDIA L40S (UUID: GPU-1)\nGPU 1: NVIDIA L40S (UUID: GPU-2)\n\n"
+	static const struct {
+		const char *text, *first;
+	} rows[] = {
+		{PAIR_OF_L40S "NCCL_IB_DISABLE=1\n\n" SAYS, "nvidia-smi topo -p2p r"},
+		{PAIR_OF_L40S "NCCL_IB_DISABLE=1\nNCCL_NET_GDR_LEVEL=PIX\n\n" SAYS,
+		 "nvidia-smi topo -p2p r"},
+		{PAIR_OF_L40S SAYS, "nvidia-smi topo -p2p r"},
+		{SAYS, "nvidia-smi topo -p2p r"},
+		{PAIR_OF_L40S "NCCL_IB_DISABLE=0\nNCCL_IB_HCA=mlx5\n\n",
+		 "lsmod | grep -e peermem -e nv_peer_mem"},
+		/* The driver allows it, so that something on the way is the cause. */
+		{PAIR_OF_L40S
+		 "NCCL_IB_DISABLE=1\n\n$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n "
+		 "GPU1\tOK\tX\t\n\n" SAYS,
+		 "cat /proc/cmdline; sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct question asked[QUESTIONS_MAX];
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+
+		if (!diagnosis_ask(d, asked) || strcmp(asked[0].command, rows[i].first) != 0)
+			fail_msg("row %zu: %s", i, asked[0].command);
+		release(d, t, m);
+	}
+}
+
 /* The device that the IOMMU blocked may be a GPU if no text lists devices; another one is none. */
 static void faults_of_unlisted_devices(void **state)
 {
@@ -3745,6 +3783,7 @@ int main(void)
 		cmocka_unit_test(tables_of_some_gpus),
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(a_denial_without_models),
+		cmocka_unit_test(an_engine_without_p2p),
 		cmocka_unit_test(faults_of_unlisted_devices),
 		cmocka_unit_test(evidence_of_the_cards),
 		cmocka_unit_test(rules_about_nothing),

@@ -29,53 +29,58 @@ static struct text_room *room_of(struct text_reducer *r)
 
 /* ---- lines that no decoder reads ---- */
 
-static uint64_t hash_of(const char *s)
+/* How often the text was seen before in this boot; 0 too if too many differ to be counted. */
+static unsigned times_seen(struct seen_messages *seen, const char *text, size_t n)
 {
-	const uint64_t h = text_hash(TEXT_HASH_START, s, strlen(s));
+	const uint64_t found = text_hash(TEXT_HASH_START, text, n), h = found ? found : 1;
 
-	return h ? h : 1;
-}
-
-/* How often the message was seen before in this boot; 0 too if too many differ to be counted. */
-static unsigned times_seen(struct text_reducer *r, const char *message)
-{
-	const uint64_t h = hash_of(message);
-
-	if (!r->seen)
-		r->seen = xcalloc(SEEN_SLOTS, sizeof(*r->seen));
+	if (!seen->slots)
+		seen->slots = xcalloc(SEEN_SLOTS, sizeof(*seen->slots));
 	for (size_t i = 0; i < SEEN_SLOTS; i++) {
-		struct seen_message *s = &r->seen[(h + i) % SEEN_SLOTS];
+		struct seen_message *s = &seen->slots[(h + i) % SEEN_SLOTS];
 
 		if (s->hash == h)
 			return s->count++;
 		if (s->hash)
 			continue;
-		if (r->seen_n < SEEN_SLOTS / 2) {
+		if (seen->n < SEEN_SLOTS / 2) {
 			*s = (struct seen_message){h, 1};
-			r->seen_n++;
+			seen->n++;
 		}
 		return 0;
 	}
 	return 0;
 }
 
-static void forget_messages(struct text_reducer *r)
+static void forget_messages(struct seen_messages *seen)
 {
-	if (r->seen)
-		memset(r->seen, 0, SEEN_SLOTS * sizeof(*r->seen));
-	r->seen_n = 0;
+	if (seen->slots)
+		memset(seen->slots, 0, SEEN_SLOTS * sizeof(*seen->slots));
+	seen->n = 0;
+}
+
+/*
+ * "NVRM: Xid (PCI:0000:01:00): 31, " says which error of which device it is: a flood of one must not take the room of
+ * what comes after it.
+ */
+static bool is_of_flood(struct text_reducer *r, const char *message)
+{
+	enum { START = 32 };
+
+	return times_seen(&r->starts, message, strnlen(message, START)) >= MOST_OF_START;
 }
 
 /* A line of the kernel log that matters, and that may be left out because of those before it. */
 static bool is_surplus(struct text_reducer *r, const struct text_line *l)
 {
 	const size_t size = strlen(l->text) + sizeof(*l);
+	const char *message = kernel_line_message(l);
 
-	if (times_seen(r, kernel_line_message(l)) >= MOST_ALIKE) {
+	if (times_seen(&r->seen, message, strlen(message)) >= MOST_ALIKE) {
 		r->repeated++;
 		return true;
 	}
-	if (room_of(r)->relevant_bytes + size > MOST_RELEVANT) {
+	if (is_of_flood(r, message) || room_of(r)->relevant_bytes + size > MOST_RELEVANT) {
 		r->lost = true;
 		return true;
 	}
@@ -85,8 +90,10 @@ static bool is_surplus(struct text_reducer *r, const struct text_line *l)
 
 static bool is_dropped(struct text_reducer *r, const struct text_line *l, enum kernel_line_use use)
 {
-	if (use == KERNEL_LINE_BOOT)
-		forget_messages(r);
+	if (use == KERNEL_LINE_BOOT) {
+		forget_messages(&r->seen);
+		forget_messages(&r->starts);
+	}
 	if (use == KERNEL_LINE_READ)
 		return is_surplus(r, l);
 	return use == KERNEL_LINE_UNREAD ||
@@ -509,9 +516,10 @@ void text_reduce_add(struct text_reducer *r, const char *data, size_t n)
 
 static void free_tables(struct text_reducer *r)
 {
-	free(r->seen);
+	free(r->seen.slots);
+	free(r->starts.slots);
 	free(r->units);
-	r->seen = NULL;
+	r->seen = r->starts = (struct seen_messages){0};
 	r->units = NULL;
 }
 

@@ -14,7 +14,8 @@
 enum {
 	REDUCE_AT = 4 << 20, /* bytes of a piece */
 	SEEN_SLOTS = 8192,
-	MOST_ALIKE = 256, /* lines of the kernel log with one message that are kept, per boot */
+	MOST_ALIKE = 256,     /* lines of the kernel log with one message that are kept, per boot */
+	MOST_OF_START = 8192, /* with one start: the same error of the same device */
 	MOST_RELEVANT = 6 << 20, /* bytes of lines of the kernel log that are kept */
 	MOST_KEPT = 16 << 20,    /* bytes of lines, with what is stored of each */
 	MOST_LOGGED = 8 << 20,   /* of logs of runs */
@@ -22,9 +23,13 @@ enum {
 	MOST_UNITS = 1 << 16,    /* that are compared with later ones */
 };
 
-struct seen_message {
-	uint64_t hash; /* 0: free */
-	unsigned count;
+/* Messages of the kernel log in one boot. */
+struct seen_messages {
+	struct seen_message {
+		uint64_t hash; /* 0: free */
+		unsigned count;
+	} * slots; /* SEEN_SLOTS of them; NULL: none was seen */
+	size_t n;
 };
 
 /* What was said last about a subject. */
@@ -64,8 +69,7 @@ struct text_reducer {
 	uint64_t command, series;
 	struct text_line *lines;
 	size_t n;
-	struct seen_message *seen;
-	size_t seen_n;
+	struct seen_messages seen, starts;
 	struct seen_unit *units;
 	size_t unit_n, unit_size;
 	struct kept_unit *kept_units;

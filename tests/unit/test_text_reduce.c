@@ -249,13 +249,36 @@ static void a_kernel_log_is_limited(void **state)
 		strbuf_printf(&text,
 			      "[%d.000001] usb 1-1: new high-speed USB device number %d\n"
 			      "[%d.000002] usb 1-1: New USB device found, idVendor=0b1f, %d\n"
-			      "[%d.000003] NVRM: Xid (PCI:0000:01:00): 31, pid=%d, Ch 0000%04x\n",
-			      i, i, i, i, i, i, i % 65536);
+			      "[%d.000003] NVRM: Xid (PCI:0000:%02x:00): 31, pid=%d, Ch 0000%04x\n",
+			      i, i, i, i, i, i % 16, i, i % 65536);
 	reduce(&x, &text);
 	n = count(&x.r, "Xid", &all);
 	assert_true(n > 40000 && text_reduce_lost(&x.r));
 	assert_true(count(&x.r, "usb", &all) <= n + 100); /* a piece begins with two */
 	assert_true(bytes_kept(&x.r) <= 2 * MOST_RELEVANT);
+}
+
+/* A flood of one error leaves room for another that comes last. */
+static void a_flood_leaves_room(void **state)
+{
+	CLEANUP(done) struct reduced x = {0};
+	AUTO_STRBUF struct strbuf text = {0};
+	size_t all;
+
+	(void)state;
+	for (int i = 0; i < 120000; i++)
+		strbuf_printf(&text,
+			      "[%d.000003] NVRM: Xid (PCI:0000:01:00): 31, pid=%d, Ch 0000%04x, "
+			      "MMU Fault: ENGINE GRAPHICS faulted\n",
+			      i, i, i % 65536);
+	strbuf_puts(&text, "[120000.000003] NVRM: Xid (PCI:0000:01:00): 79, pid=1, name=python, "
+			   "GPU has fallen off the bus, and the line is as long as the others are, "
+			   "so that it is not the one that just fits.\n");
+	reduce(&x, &text);
+	assert_in_range(count(&x.r, "): 31,", &all), MOST_OF_START,
+			MOST_OF_START + 100); /* the marks of pieces */
+	assert_int_equal(count(&x.r, "): 79,", &all), 1);
+	assert_true(text_reduce_lost(&x.r));
 }
 
 /* ---- what is reported ---- */
@@ -474,6 +497,7 @@ int main(void)
 		cmocka_unit_test(errors_are_counted),
 		cmocka_unit_test(what_differs_without_end_is_limited),
 		cmocka_unit_test(a_kernel_log_is_limited),
+		cmocka_unit_test(a_flood_leaves_room),
 		cmocka_unit_test(errors_that_differ_are_limited),
 		cmocka_unit_test(a_pair_counts_all_of_its_connections),
 		cmocka_unit_test(what_is_left_out_is_reported),

@@ -58,6 +58,7 @@ struct comm_routes {
 #define COMM_PAIRS   OPERATION_N /* sends and receives */
 #define COMM_BARRIER (OPERATION_N + 1)
 #define COMM_RANGES  8
+#define COMM_CHOSEN  16
 
 struct onehop_comm {
 	struct comm_set *shared;
@@ -83,6 +84,13 @@ struct onehop_comm {
 		u64 begin, end;
 	} ranges[COMM_RANGES];
 	unsigned ranges_n;
+	/* Ways to run what was called lately, each at a place that its operation, type and count give. Facts do not change. */
+	struct comm_chosen {
+		unsigned what, type;
+		enum algorithm forced;
+		u64 count;
+		struct choice choice; /* no blocks: nothing is there yet */
+	} chosen[COMM_CHOSEN];
 	u32 number; /* operations enqueued so far */
 	struct comm_recent {
 		unsigned char what,

@@ -563,6 +563,31 @@ static void each_algorithm_through_the_host(void **state)
 			run_random(n, (enum algorithm)a, true, TRIALS);
 }
 
+/* Choices are kept, by places that calls share: another operation, type, count or algorithm that is forced is another choice. */
+static void each_call_has_its_own_choice(void **state)
+{
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	struct rig g;
+
+	(void)state;
+	rig_start(&g, 2, ROOM, &o);
+	for (int i = 0; i < 400; i++) {
+		const struct trial t = {.o = next_random(2) ? OPERATION_ALL_REDUCE
+							    : OPERATION_BROADCAST,
+					.type = next_random(2) ? ELEMENT_FLOAT32 : ELEMENT_INT8,
+					.count = 1 + 8000 * next_random(4)};
+		const enum algorithm forced = next_random(2) ? ALGORITHM_N : PIPED_ONE;
+		struct choice right;
+
+		for (size_t r = 0; r < g.n; r++)
+			g.comms[r]->options.forced = forced;
+		run_trial(&g, &t);
+		operation_choose(&g.comms[0]->facts, t.o, t.count, t.type, forced, &right);
+		assert_int_equal(g.comms[0]->last, right.algorithm);
+	}
+	rig_stop(&g);
+}
+
 /* Every operation, type and reduction at least once by every algorithm, with several chunks a block. */
 static void each_operation(void **state)
 {
@@ -796,6 +821,8 @@ static void sums_in_levels_through_the_host(void **state)
 			struct trial t = random_trial(&g, 20011);
 
 			t.o = i % 3 ? OPERATION_ALL_REDUCE : t.o;
+			if (t.o != OPERATION_ALL_REDUCE)
+				t.count %= 4000; /* a piece for each rank has room */
 			run_trial(&g, &t);
 			assert_true(t.o || !t.count || g.comms[0]->last == PIPED_LEVELS);
 		}
@@ -1580,6 +1607,7 @@ static void a_process_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_call_has_its_own_choice),
 		cmocka_unit_test(each_operation),
 		cmocka_unit_test(each_algorithm_direct),
 		cmocka_unit_test(each_algorithm_through_the_host),

@@ -187,6 +187,48 @@ static size_t escape_length(const char *s, const char *end)
 	return (size_t)(p - s) + (p < end && *p != '\n');
 }
 
+/* "1;36": codes of colours and styles, and no number that a sentence may have in brackets. */
+static bool is_style(const char *s, const char *end)
+{
+	while (s < end) {
+		unsigned code = 0;
+
+		for (; s < end && isdigit((unsigned char)*s) && code < 1000; s++)
+			code = 10 * code + (unsigned)(*s - '0');
+		if ((s < end && *s != ';') || code > 107 || (code >= 10 && code <= 20))
+			return false;
+		s += s < end;
+	}
+	return true;
+}
+
+/*
+ * "[1;36m", "^[[0m" or "\x1b[0m": what remains of an escape sequence of colours where a page shows its first byte in another
+ * way, or not at all. 0: none starts here.
+ */
+static size_t shown_escape_length(const char *s, const char *end)
+{
+	static const char *const shown[] = {"^[[", "\xef\xbf\xbd[", "\\x1b[", "\\u001b[", "\\033["};
+	enum { LONGEST = 16 };
+	const char *p = s + 1, *stop;
+
+	if (!strchr("[^\\\xef", *s) || !*s)
+		return 0;
+	for (size_t i = 0; *s != '[' && i < ARRAY_LEN(shown); i++)
+		if ((size_t)(end - s) > strlen(shown[i]) &&
+		    memcmp(s, shown[i], strlen(shown[i])) == 0)
+			p = s + strlen(shown[i]);
+	if (p[-1] != '[')
+		return 0;
+	for (stop = p;
+	     stop < end && stop - p < LONGEST && (isdigit((unsigned char)*stop) || *stop == ';');)
+		stop++;
+	if (stop == p || stop >= end || *stop != 'm' || (stop + 1 < end && stop[1] == ']') ||
+	    !is_style(p, stop))
+		return 0;
+	return (size_t)(stop + 1 - s);
+}
+
 /* Characters that web pages and word processors use instead of blanks and quotes. */
 static const struct {
 	const char *bytes, *plain;
@@ -214,14 +256,19 @@ static size_t plain_length(const char *s, const char *end, char **to)
 	return 0;
 }
 
-/* Copies without terminal control sequences; returns the new end. */
-static char *clean(const char *text, size_t size, char *to)
+/* Copies without terminal control sequences; returns the new end. *ret_again: the rest may form another one. */
+static char *clean(const char *text, size_t size, char *to, bool *ret_again)
 {
 	const char *end = text + size;
 
+	*ret_again = false;
 	for (const char *s = text; s < end; s++) {
 		size_t n = escape_length(s, end);
 
+		if (!n) {
+			n = shown_escape_length(s, end);
+			*ret_again |= n > 0;
+		}
 		n = n ? n : plain_length(s, end, &to);
 		if (n)
 			s += n - 1;
@@ -281,10 +328,14 @@ static bool add_empty(struct text_splitter *s)
 /* Cleaned, without blanks at its end. */
 static void clean_line(struct strbuf *to, const char *line, size_t n)
 {
+	bool again;
+
 	to->len = 0;
 	strbuf_add(to, line, n);
 	strbuf_putc(to, '\0');
-	to->len = (size_t)(clean(line, n, to->text) - to->text);
+	to->len = (size_t)(clean(line, n, to->text, &again) - to->text);
+	while (again)
+		to->len = (size_t)(clean(to->text, to->len, to->text, &again) - to->text);
 	while (to->len && to->text[to->len - 1] == ' ')
 		to->len--;
 }

@@ -2571,6 +2571,42 @@ static void encoded_dumps(void **state)
 	machine_free(m);
 }
 
+/* Pages lose the first byte of a terminal's colours, or show it in another way: nvidia-smi underlines the heading of its matrix. */
+static void colours_of_pages(void **state)
+{
+	static const struct {
+		const char *on, *off;
+	} marks[] = {
+		{"[4m", "[0m"},
+		{"^[[4m", "^[[0m"},
+		{"\xef\xbf\xbd[4m", "\xef\xbf\xbd[0m"},
+		{"\\x1b[1;36m", "\\x1b[0;0m"},
+		{"\\033[4m", "\\u001b[0m"},
+		{"[[4m4m", "[0m"},
+	};
+	static const char *const kept[] = {"rate(x[5m])", "[15m ago", "[0] NCCL",
+					   "[4 m",        "[m",       "[4;200m"};
+	struct arena *a = arena_new();
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+		AUTO_FREE char *page =
+			xprintf("        %sGPU0    GPU1    CPU Affinity    NUMA Affinity%s\n"
+				"GPU0     X      PIX     0-31    0\n"
+				"GPU1    PIX      X      0-31    0\n",
+				marks[i].on, marks[i].off);
+		struct machine *m = machine_of_one(page);
+
+		if (m->gpu_n != 2)
+			fail_msg("'%s': %zu GPUs", marks[i].on, m->gpu_n);
+		machine_free(m);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		assert_string_equal(text_lines(a, kept[i], strlen(kept[i]), &n)->text, kept[i]);
+	arena_free(a);
+}
+
 /* A text that comes in pieces has the lines of the whole, wherever it is cut. */
 static void pieces_of_a_text(void **state)
 {
@@ -3800,6 +3836,7 @@ int main(void)
 		cmocka_unit_test(nics_of_a_matrix),
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),
+		cmocka_unit_test(colours_of_pages),
 		cmocka_unit_test(pieces_of_a_text),
 		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),

@@ -13,12 +13,12 @@ struct screen {
 	const struct collectives_print *print;
 	struct progress *progress;
 	struct strbuf *table; /* all lines, for a page */
+	bool lost;            /* a part of the output could not be written, as was said */
 };
 
 /* ---- the table, as it comes ---- */
 
-static void print_lines(const struct screen *s, const struct collective_arm *arm,
-			const struct strbuf *b)
+static void print_lines(struct screen *s, const struct collective_arm *arm, const struct strbuf *b)
 {
 	const struct common_options *common = s->print->common;
 
@@ -26,13 +26,13 @@ static void print_lines(const struct screen *s, const struct collective_arm *arm
 	if (arm->off && !s->print->both_arms)
 		return;
 	strbuf_puts(s->table, strbuf_str(b));
-	if (!prints_data(common) && !page_replaces_text(common))
-		print_text(b, EXIT_OK);
+	if (!prints_data(common) && !page_replaces_text(common) && !s->lost)
+		s->lost = print_text(b, EXIT_OK) != EXIT_OK;
 }
 
 static void show_head(void *context, const struct collective_arm *arm)
 {
-	const struct screen *s = context;
+	struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
 	s->print->layout->head(&b, arm);
@@ -42,7 +42,7 @@ static void show_head(void *context, const struct collective_arm *arm)
 static void show_row(void *context, const struct collective_arm *arm,
 		     const struct collective_row *row)
 {
-	const struct screen *s = context;
+	struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
 	s->print->layout->row(&b, arm, row, s->print->common->verbose);
@@ -51,7 +51,7 @@ static void show_row(void *context, const struct collective_arm *arm,
 
 static void show_foot(void *context, const struct collective_arm *arm)
 {
-	const struct screen *s = context;
+	struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
 	if (!s->print->layout->foot)
@@ -62,7 +62,7 @@ static void show_foot(void *context, const struct collective_arm *arm)
 
 /* ---- the end ---- */
 
-static void print_verdict(const struct collective_session *s, const struct screen *screen)
+static int print_verdict(const struct collective_session *s, const struct screen *screen, int code)
 {
 	const struct collectives_print *print = screen->print;
 	struct document *d = new_document(print->common);
@@ -74,7 +74,7 @@ static void print_verdict(const struct collective_session *s, const struct scree
 	if (document_is_page(d))
 		document_verbatim(d, 0, strbuf_str(screen->table));
 	document_end(d);
-	show_document(d, print->common, EXIT_OK);
+	return show_document(d, print->common, (enum exit_code)code);
 }
 
 enum exit_code collectives_code(int err)
@@ -121,9 +121,9 @@ static int run_session(struct collective_session *s, const struct screen *screen
 		code = EXIT_FINDING;
 	if (s->figures && prints_data(print->common))
 		return print_figures(s->figures, print->common, (enum exit_code)code);
-	if (s->figures && !print->lines_only)
-		print_verdict(s, screen);
-	return code;
+	if (screen->lost)
+		return EXIT_REFUSED;
+	return s->figures && !print->lines_only ? print_verdict(s, screen, code) : code;
 }
 
 int collectives_run(const struct collective_choice *choice, const struct collectives_print *print)
@@ -131,7 +131,7 @@ int collectives_run(const struct collective_choice *choice, const struct collect
 	struct progress progress;
 	const struct session_ear ear = progress_ear(&progress);
 	AUTO_STRBUF struct strbuf table = {0};
-	struct screen screen = {print, &progress, &table};
+	struct screen screen = {print, &progress, &table, false};
 	const struct collective_view view = {&screen, show_head, show_row, show_foot};
 	struct collective_session s;
 	int r;

@@ -212,16 +212,17 @@ static void add_spread(struct document *out, const struct collective_result *r,
 		       const struct collective_row *row, int k)
 {
 	const struct collective_cell *c = &row->cell[k];
-	char bytes[BYTES_TEXT_SIZE];
+	char bytes[BYTES_TEXT_SIZE], interval[96] = "too few batches for an interval";
 
 	if (!c->batches)
 		return;
-	document_paragraph(out, STYLE_PLAIN, 2,
-			   "%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), %u "
-			   "%s of %u",
-			   bytes_text(row->bytes, bytes), place_text(k), c->time_us, c->low_us,
-			   c->high_us, spread_of(c) * 100, c->batches,
-			   text_plural(c->batches, "batch", "batches"), r->plan.iterations);
+	if (isfinite(c->low_us) && isfinite(c->high_us))
+		snprintf(interval, sizeof(interval), "95 %% interval %.2f to %.2f (%.1f %%)",
+			 c->low_us, c->high_us, spread_of(c) * 100);
+	document_paragraph(out, STYLE_PLAIN, 2, "%s, %s: %.2f us, %s, %u %s of %u",
+			   bytes_text(row->bytes, bytes), place_text(k), c->time_us, interval,
+			   c->batches, text_plural(c->batches, "batch", "batches"),
+			   r->plan.iterations);
 }
 
 void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose)

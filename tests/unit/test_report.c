@@ -9,10 +9,12 @@
 #include "json_schema.h"
 #include "open_recording.h"
 #include "report/json_layout.h"
+#include "report/nccl_table.h"
 #include "report/report.h"
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +51,24 @@ static size_t widest_line(const char *text)
 		s += n + (s[n] == '\n');
 	}
 	return widest;
+}
+
+/* An interval needs 6 batches. */
+static void a_time_without_an_interval(void **state)
+{
+	struct collective_row row = {
+		.bytes = 8, .cell = {{.time_us = 2, .low_us = NAN, .high_us = NAN, .batches = 5}}};
+	const struct collective_result r = {.plan = {.relative = 0.01, .iterations = 20},
+					    .rows = &row,
+					    .row_n = 1};
+	struct document *out = document_new();
+
+	(void)state;
+	nccl_report_spread(out, &r, true);
+	assert_writes(
+		out, 120, false,
+		"spread  not stable: 1 of 1 times (95 % interval wider than 1 % of the median); raise --budget\n"
+		"  8 B, out of place: 2.00 us, too few batches for an interval, 5 batches of 20\n");
 }
 
 /* What check says of a machine that the test built; frees it. */
@@ -860,6 +880,7 @@ int main(void)
 		cmocka_unit_test(json_is_laid_out_by_lines),
 		cmocka_unit_test(json_holds_nothing_that_a_terminal_obeys),
 		cmocka_unit_test(lines_that_are_full_lose_nothing),
+		cmocka_unit_test(a_time_without_an_interval),
 		cmocka_unit_test(json_survives_broken_text),
 		cmocka_unit_test(manuals_are_up_to_date),
 		cmocka_unit_test(every_rule_can_be_explained),

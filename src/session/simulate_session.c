@@ -229,11 +229,13 @@ static void make_figures(struct simulate_session *s)
 	struct figures *f = figures_new("", "onehop bench collective --simulate");
 
 	f->note =
-		arena_printf(f->arena, "a model of the links, not a measurement: %u %s, %s%s%s%s",
+		arena_printf(f->arena,
+			     "a model of the links, not a measurement: %u %s, %s%s%s%s%s%s",
 			     s->paths->device_n, text_plural(s->paths->device_n, "rank", "ranks"),
 			     nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
 			     nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop] : "",
-			     x->plan.graph ? ", in a graph" : "");
+			     x->plan.graph ? ", in a graph" : "", has_p2p(x) ? "" : ", without P2P",
+			     s->unsure ? ", P2P assumed where it is not certain" : "");
 	for (unsigned i = 0; i < s->paths->device_n; i++) {
 		const struct gpu *g = &s->machine->gpus[s->gpus[i]];
 
@@ -241,7 +243,7 @@ static void make_figures(struct simulate_session *s)
 	}
 	for (size_t i = 0; i < 2; i++)
 		if (s->arms[i].row_n)
-			add_arm(f, &s->arms[i], !has_p2p(&s->arms[i].simulation));
+			add_arm(f, &s->arms[i], i > 0);
 	s->figures = f;
 }
 

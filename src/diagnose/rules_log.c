@@ -73,12 +73,15 @@ static struct log_groups collect(struct rule_run *run, log_filter wanted)
 	return all;
 }
 
-/* "once", "3 times, last 3742.9 s after boot" */
+/* "once", "3 times, last 3742.9 s after boot"; where lines were left out "at least 3 times", and the last may not be it. */
 static const char *how_often(struct rule_run *run, const struct log_group *g)
 {
-	const char *n = g->n <= 1 ? "once" : run_text(run, "%zu times", g->n);
+	const struct machine *m = run->m;
+	const char *least = m->log_lacks_older || m->log_lacks_some ? "at least " : "";
+	const char *n = g->n <= 1 ? run_text(run, "%sonce", least)
+				  : run_text(run, "%s%zu times", least, g->n);
 
-	if (g->last->time_us < 0)
+	if (g->last->time_us < 0 || (g->n > 1 && m->log_lacks_some))
 		return n;
 	return run_text(run, "%s, %s%.1f s after boot", n, g->n <= 1 ? "" : "last ",
 			(double)g->last->time_us / 1e6);

@@ -3,10 +3,12 @@
  * The format, a line each:
  *   = NAME   a text begins
  *   @ N      the time of its file, in seconds since 1970
- *   ! N LINE it is large: N lines that mattered are not kept, the first of them LINE; 0 0: some of the kernel log
+ *   ! N LINE it is large: N lines that mattered are not kept, the first of them LINE; 0 0: some of the kernel log,
+ *            0 N: N lines of it that repeat others
  *   |LINE    a line of it
  *   >LINE    the last one, in which the text ends
  *   * N      N lines that nothing was read from
+ *   + N      N lines that the next one stands for too
  */
 #include "ingest/kept_text.h"
 
@@ -110,6 +112,8 @@ static void put_left_out(struct strbuf *out, const struct text_reducer *r)
 {
 	if (r->lost)
 		strbuf_puts(out, "! 0 0\n");
+	if (r->repeated)
+		strbuf_printf(out, "! 0 %zu\n", r->repeated);
 	if (r->left_out)
 		strbuf_printf(out, "! %zu %u\n", r->left_out, r->first_left_out);
 }
@@ -149,6 +153,8 @@ void kept_text_write(const char *name, struct text_time time, const struct text_
 		}
 		if (!*l->text) /* the last of a run may stand for many */
 			put_empty(out, l->number - before - 1);
+		else if (l->number > before + 1) /* and so may one of a kernel log */
+			strbuf_printf(out, "+ %u\n", l->number - before - 1);
 		strbuf_printf(out, "%c%s\n", l->open ? '>' : '|', text);
 	}
 	put_unused(out, &unused);
@@ -173,22 +179,49 @@ static int add_unused(const char *count, const char *file, unsigned number, stru
 	return 0;
 }
 
+/* Lines that the next one stands for. */
+struct skipped_lines {
+	size_t at; /* in the text */
+	unsigned n;
+};
+
 /* What is being read. */
 struct kept_text {
 	char *name; /* NULL: nothing yet */
 	struct strbuf text;
+	struct skipped_lines *skipped;
+	size_t skipped_n;
 	struct text_time time;
 	struct { /* as in struct text_reducer */
 		size_t left_out;
 		unsigned first_left_out;
 		bool lost;
+		size_t repeated;
 	} limits;
 };
 
 static void cleanup_text(struct kept_text *k)
 {
 	free(k->name);
+	free(k->skipped);
 	strbuf_done(&k->text);
+}
+
+/* Lines get the numbers that they had. */
+static void feed_text(const struct kept_text *k, struct pasted_text *x)
+{
+	const char *text = strbuf_str(&k->text);
+	size_t at = 0;
+
+	x->form = FORM_TEXT; /* also if it begins like JSON */
+	for (size_t i = 0; i < k->skipped_n; i++) {
+		const struct skipped_lines *s = &k->skipped[i];
+
+		pasted_feed(x, text + at, s->at - at);
+		x->lines.split.number += s->n;
+		at = s->at;
+	}
+	pasted_feed(x, text + at, k->text.len - at);
 }
 
 static void end_text(struct pasted *t, struct kept_text *k)
@@ -196,10 +229,11 @@ static void end_text(struct pasted *t, struct kept_text *k)
 	if (k->name) {
 		struct pasted_text *x = pasted_begin(t);
 
-		pasted_feed(x, strbuf_str(&k->text), k->text.len);
+		feed_text(k, x);
 		x->lines.left_out = k->limits.left_out;
 		x->lines.first_left_out = k->limits.first_left_out;
 		x->lines.lost = k->limits.lost;
+		x->lines.repeated = k->limits.repeated;
 		x->time = k->time;
 		pasted_end(t, k->name, x);
 		pasted_drop(x);
@@ -215,11 +249,24 @@ static int read_limits(const char *s, const char *file, unsigned number, struct 
 
 	if (sscanf(s, "%9lu %9lu%n", &left_out, &first, &n) != 2 || s[n])
 		return bad_line(file, number, "expected two numbers");
-	k->limits.lost |= !left_out;
-	if (left_out) {
+	k->limits.lost |= !left_out && !first;
+	if (!left_out) {
+		k->limits.repeated += first;
+	} else {
 		k->limits.left_out = left_out;
 		k->limits.first_left_out = (unsigned)first;
 	}
+	return 0;
+}
+
+static int add_skipped(const char *count, const char *file, unsigned number, struct kept_text *k)
+{
+	uint64_t n;
+
+	if (text_to_u64(count, &n) < 0 || n > UINT32_MAX)
+		return bad_line(file, number, "expected a number of lines");
+	k->skipped = xrealloc(k->skipped, k->skipped_n + 1, sizeof(*k->skipped));
+	k->skipped[k->skipped_n++] = (struct skipped_lines){k->text.len, (unsigned)n};
 	return 0;
 }
 
@@ -236,11 +283,13 @@ static int add_line(const char *line, const char *file, unsigned number, struct 
 		k->time.zoned = true;
 		return 0;
 	}
+	if (text_starts_with(line, "+ "))
+		return add_skipped(line + 2, file, number, k);
 	return text_starts_with(line, "* ")
 		       ? add_unused(line + 2, file, number, &k->text)
 		       : bad_line(
 				 file, number,
-				 "expected '= NAME', '@ N', '|LINE', '>LINE', '* N' or '! N LINE'");
+				 "expected '= NAME', '@ N', '|LINE', '>LINE', '* N', '+ N' or '! N LINE'");
 }
 
 int kept_texts_add(const char *content, const char *file, struct pasted *t)

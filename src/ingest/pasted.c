@@ -692,6 +692,7 @@ static void add_trouble(struct machine *m, const char *where, const char *what)
 
 static void observe(const struct page *page, const char *host, struct machine *m)
 {
+	m->log_lacks_some |= page->reducer->lost || page->reducer->repeated;
 	if (page->reducer->lost)
 		add_trouble(
 			m, page->name,

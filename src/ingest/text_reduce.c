@@ -108,6 +108,16 @@ static bool is_within_log(enum kernel_line_use above, enum kernel_line_use use,
 	       !kernel_line_is_of_other(kept, l);
 }
 
+/* A line that stands for a run says nothing itself; its time and its host stay. */
+static void drop_message(const struct text_line *l)
+{
+	static const char instead[] = "not kept";
+	char *message = l->text + (kernel_line_message(l) - l->text);
+
+	if (strlen(message) >= sizeof(instead))
+		memcpy(message, instead, sizeof(instead));
+}
+
 /*
  * Lines of one log: of the kernel's of one host, or of NCCL's. The first of a run stays as it is where the log may begin
  * with it; the others become one line. Those before `from` were looked at with an earlier piece.
@@ -135,6 +145,8 @@ static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_
 			continue;
 		}
 		run += dropped;
+		if (dropped && use == KERNEL_LINE_READ)
+			drop_message(&l);
 		lines[kept++] = l;
 	}
 	return kept;

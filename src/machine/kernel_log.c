@@ -498,6 +498,7 @@ void kernel_log_read(struct reader *r)
 		return;
 	}
 	skip = count_surplus(log.value);
+	r->m->log_lacks_older = skip > 0;
 	while (text_next_line(&line, &n, log.value)) {
 		char buf[KERNEL_LOG_LINE_MAX];
 		const struct mark *mark;

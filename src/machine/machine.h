@@ -515,6 +515,8 @@ struct machine {
 	struct log_line *log;
 	size_t log_n;
 	struct fact_int log_read; /* 1: the kernel log could be read */
+	/* It has more lines about devices than are in `log`: older ones, or any. */
+	bool log_lacks_older, log_lacks_some;
 	struct limits limits;
 	struct nccl nccl;
 	struct setting *settings; /* of other libraries than NCCL: UCX, Open MPI, NVSHMEM, Gloo */

@@ -224,6 +224,7 @@ static void only_the_newest_are_kept(void **state)
 			      i);
 	m = read_log(log.text);
 	assert_int_equal(m->log_n, 4000);
+	assert_true(m->log_lacks_older);
 	assert_string_equal(m->log[0].text, "NVRM: 1000");
 	assert_string_equal(m->log[3999].text, "NVRM: 4999");
 	machine_free(m);

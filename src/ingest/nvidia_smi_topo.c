@@ -131,6 +131,10 @@ static bool read_header(struct arena *a, const struct text_line *l, struct matri
 		m->columns[m->column_n++] = words[i];
 		m->gpu_n += gpu_number(words[i]) >= 0;
 	}
+	/* "GPU0  X  NV18": a row of a matrix whose header somebody cut off. */
+	if (m->column_n < n &&
+	    (is_topo_cell(words[m->column_n]) || is_p2p_cell(words[m->column_n])))
+		return false;
 	return m->gpu_n > 0;
 }
 

@@ -2607,6 +2607,21 @@ static void colours_of_pages(void **state)
 	arena_free(a);
 }
 
+/* Rows without their header do not say which columns they have: they are no matrix of one GPU. */
+static void a_matrix_without_header(void **state)
+{
+	static const char *const texts[] = {
+		"GPU0     X      PIX     0-31    0\nGPU1    PIX      X      0-31    0\n",
+		"GPU1    NV18    X      0-31    0\nGPU2    NV18      NV18      0-31    0\n",
+		" GPU0\tX\tCNS\n GPU1\tCNS\tX\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (pasted_recognise(texts[i], strlen(texts[i])))
+			fail_msg("%zu is read", i);
+}
+
 /* A text that comes in pieces has the lines of the whole, wherever it is cut. */
 static void pieces_of_a_text(void **state)
 {
@@ -3837,6 +3852,7 @@ int main(void)
 		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(encoded_dumps),
 		cmocka_unit_test(colours_of_pages),
+		cmocka_unit_test(a_matrix_without_header),
 		cmocka_unit_test(pieces_of_a_text),
 		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),

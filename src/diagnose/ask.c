@@ -105,6 +105,20 @@ static bool is_of_fabric(const struct observed *o)
 	return is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == 802;
 }
 
+/* nvidia-smi did not work, or lsmod has no driver. */
+static bool is_of_driver(const struct observed *o)
+{
+	static const enum tool_message messages[] = {MESSAGE_NVML_MISMATCH, MESSAGE_NVML_NO_DRIVER,
+						     MESSAGE_NVML_NO_ACCESS, MESSAGE_NO_GPU_LISTED,
+						     MESSAGE_GPU_NOT_OPENED};
+
+	for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+		if (o->kind == OBSERVED_MESSAGE && o->message == messages[i])
+			return true;
+	return o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED &&
+	       strcmp(o->text, "nvidia") == 0;
+}
+
 /* NICs of two hosts do not reach each other. */
 static bool is_of_connection(const struct observed *o)
 {
@@ -133,9 +147,9 @@ static bool is_of_usage(const struct observed *o)
 /* A failure that neither a path between GPUs nor a GPU that broke explains. */
 static bool is_elsewhere(const struct observed *o)
 {
-	return is_of_start(o) || is_of_fabric(o) || is_of_connection(o) || is_of_gpu_and_nic(o) ||
-	       is_of_shared_memory(o) || is_of_usage(o) || is_failure_of(o, RUN_UNREACHED) ||
-	       o->failure.waits == RUN_WAITS_MIXED;
+	return is_of_start(o) || is_of_driver(o) || is_of_fabric(o) || is_of_connection(o) ||
+	       is_of_gpu_and_nic(o) || is_of_shared_memory(o) || is_of_usage(o) ||
+	       is_failure_of(o, RUN_UNREACHED) || o->failure.waits == RUN_WAITS_MIXED;
 }
 
 static bool is_nic_rate(const struct observed *o)
@@ -364,6 +378,14 @@ static bool wants_log(const struct diagnosis *d)
 	return !m->log_n && !fact_is(m->log_read, 1) && any_seen(m, may_be_in_the_log);
 }
 
+/* The kernel log says why the driver does not work; what is in the way of data does not matter yet. */
+static bool wants_driver_log(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return !m->log_n && !fact_is(m->log_read, 1) && any_seen(m, is_of_driver);
+}
+
 static bool wants_fabric(const struct diagnosis *d)
 {
 	return any_seen(d->topology->machine, is_of_fabric);
@@ -444,6 +466,9 @@ static const struct {
 	{wants_log,
 	 {"sudo dmesg -T | grep -e NVRM -e AER -e fault",
 	  "whether a GPU, its link or the IOMMU reported a fault at that time (Xid)"}},
+	{wants_driver_log,
+	 {"sudo dmesg | grep -e NVRM -e nvidia; lspci -nnk -d 10de:",
+	  "why the driver does not work, and which driver has each GPU"}},
 	{wants_reason, {NCCL_LINES, "why NCCL gave up: its warning before the error"}},
 	{wants_fabric,
 	 {"lspci -nn -d 10de:; systemctl status nvidia-fabricmanager --no-pager",

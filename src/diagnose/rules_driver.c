@@ -90,6 +90,67 @@ static const char *load_remedy(struct rule_run *run)
 	return own ? own : run->rule->remedy;
 }
 
+/* lsmod was searched for the driver's own module, and had none. */
+static const struct observed *nvidia_not_listed(const struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED &&
+	    strcmp(o->text, "nvidia") == 0)
+		return o;
+	return NULL;
+}
+
+/* Another text may be of a time when it was. */
+static bool was_loaded(const struct rule_run *run)
+{
+	return fact_is(run->m->driver.loaded, 1) || fact_known(run->m->driver.module_version);
+}
+
+static void heard_no_access(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_NVML_NO_ACCESS);
+	struct finding *f;
+
+	if (!o)
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "driver"),
+			"programs may not use the " ABOUT
+			": a container has lost its access to the "
+			"GPUs, as after `systemctl daemon-reload` on the host");
+	finding_remedy(run, f,
+		       "start the container again; to keep its access give it the device files by "
+		       "name (--device=/dev/nvidia0 and the others), or use CDI; outside of a "
+		       "container check `ls -l /dev/nvidia*`");
+	evidence_text(run, f, o->from, o->text);
+}
+
+static void heard_no_driver(struct rule_run *run)
+{
+	const struct observed *smi = message_heard(run, MESSAGE_NVML_NO_DRIVER);
+	const struct observed *none = nvidia_not_listed(run);
+	struct finding *f;
+
+	heard_no_access(run);
+	if (!smi && !none)
+		return;
+	f = finding_add(run,
+			was_loaded(run) ? CONFIDENCE_POSSIBLE
+			: none          ? CONFIDENCE_CERTAIN
+					: CONFIDENCE_LIKELY,
+			SUBJECT(DRIVER, "driver"),
+			none ? "the " ABOUT "'s module is not loaded%s"
+			     : "the " ABOUT "'s module is not loaded, or does not work%s",
+			smi ? ": nvidia-smi does not reach it" : "");
+	finding_remedy(
+		run, f,
+		"`sudo modprobe nvidia`, and read what `sudo dmesg | grep -e NVRM -e nvidia` "
+		"says then; `dkms status` shows whether the module was built for this kernel");
+	if (smi)
+		evidence_text(run, f, smi->from, smi->text);
+	if (none)
+		evidence_text(run, f, none->from, "lsmod shows no nvidia");
+}
+
 static enum verdict probe_loaded(struct rule_run *run)
 {
 	struct fact_int loaded = run->m->driver.loaded;
@@ -152,6 +213,19 @@ static enum verdict probe_torn(struct rule_run *run)
 	while (text_next_line(&line, &n, torn.value))
 		add_torn(run, line, n);
 	return rule_verdict(run, VERDICT_OK);
+}
+
+static void heard_no_gpu(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_NO_GPU_LISTED);
+
+	if (o)
+		evidence_text(run,
+			      finding_add(run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "driver"),
+					  "the " ABOUT
+					  " is loaded and has no GPU: it rejected them, or "
+					  "none is there"),
+			      o->from, o->text);
 }
 
 static enum verdict probe_bound(struct rule_run *run)
@@ -249,6 +323,19 @@ static enum verdict probe_excluded(struct rule_run *run)
 }
 
 /* ---- alive ---- */
+
+static void heard_not_opened(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_GPU_NOT_OPENED);
+
+	if (o)
+		evidence_text(run,
+			      finding_add(run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "driver"),
+					  "the " ABOUT
+					  " cannot open a GPU: it no longer responds, or "
+					  "the driver gave it up after an error"),
+			      o->from, o->text);
+}
 
 static enum verdict probe_alive(struct rule_run *run)
 {
@@ -408,6 +495,20 @@ static struct finding *report_library(struct rule_run *run, enum library_fit fit
 	if (fit != LIBRARY_REFUSES)
 		f->severity = SEVERITY_WARNING;
 	return f;
+}
+
+static void heard_mismatch(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_NVML_MISMATCH);
+	struct finding *f;
+
+	if (!o)
+		return;
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+			"the " ABOUT "'s libraries have another version than the loaded module, so "
+			"that neither nvidia-smi nor CUDA works");
+	evidence_text(run, f, o->from, o->text);
+	evidence_str(run, f, "loaded module", run->m->driver.module_version);
 }
 
 static enum verdict probe_library(struct rule_run *run)
@@ -1244,6 +1345,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU,
 		.probe = probe_loaded,
+		.heard = heard_no_driver,
 	},
 	{
 		.id = "driver-bound",
@@ -1260,6 +1362,7 @@ const struct rule rules_driver[] = {
 		.needs = NEEDS_GPU,
 		.scope = SCOPE_GPU,
 		.probe = probe_bound,
+		.heard = heard_no_gpu,
 		.fact = PCI_FACT(driver, "the driver"),
 		.propose = propose_bound,
 	},
@@ -1306,6 +1409,7 @@ const struct rule rules_driver[] = {
 		.needs = NEEDS_GPU,
 		.scope = SCOPE_GPU,
 		.probe = probe_alive,
+		.heard = heard_not_opened,
 	},
 	{
 		.id = "machine-readable",
@@ -1329,6 +1433,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
 		.probe = probe_library,
+		.heard = heard_mismatch,
 	},
 	{
 		.id = "driver-module-current",

@@ -259,7 +259,8 @@ static const struct observed *installed_not_listed(struct rule_run *run)
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		const struct module *mod =
-			o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED
+			o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED &&
+					strstr(o->text, "peer")
 				? machine_module(run->m, o->text)
 				: NULL;
 

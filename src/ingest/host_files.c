@@ -279,7 +279,7 @@ static bool is_lsmod_header(const struct text_line *l)
 }
 
 /* Modules whose absence a rule asks for. */
-static const char *const sought[] = {"nvidia_peermem", "nv_peer_mem"};
+static const char *const sought[] = {"nvidia", "nvidia_peermem", "nv_peer_mem"};
 
 /* The word that "lsmod | grep WORD" looks for; false: another command, or another form of it. */
 static bool grep_word(const char *command, char *buf, size_t size)

@@ -121,6 +121,10 @@ static const struct part_kind part_kinds[] = {
 	{"rmmod or modprobe", kmod_match, NULL, PART_STATES, .observe = kmod_observe,
 	 .first = "rmi",
 	 .gives = "modules that are in use, not signed, or built for another kernel"},
+	{"nvidia-smi, failed", smi_failed_match, NULL, PART_STATES, .observe = smi_failed_observe,
+	 .first = "FNU",
+	 .gives =
+		 "that it does not reach the driver, has another version, finds no GPU, or cannot open one"},
 	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+",
 	 .gives =
 		 "tests of dcgmi diag that failed, on which GPUs and why; NVLinks that dcgmi health reports as down"},

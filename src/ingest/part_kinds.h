@@ -106,6 +106,7 @@ PART_KIND(memlock);
 	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
 	void name##_observe(const struct part *p, struct machine *m)
 MESSAGE_KIND(kmod);
+MESSAGE_KIND(smi_failed);
 MESSAGE_KIND(fabric);
 MESSAGE_KIND(engine);
 MESSAGE_KIND(simple_p2p);

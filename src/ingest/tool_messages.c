@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in its log, the
- * journal and systemctl, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
+ * journal and systemctl, nvidia-smi, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
  */
 #include "ingest/part_kinds.h"
 
@@ -104,6 +104,37 @@ size_t kmod_match(struct part *p, const struct text_line *lines, size_t n)
 void kmod_observe(const struct part *p, struct machine *m)
 {
 	add_marked(m, p, kmod_marks, ARRAY_LEN(kmod_marks));
+}
+
+/* ---- nvidia-smi that does not work (its strings and NVML's, 470 to 580) ---- */
+
+static const struct mark smi_marks[] = {
+	{{"Failed to initialize NVML: ", "version mismatch"}, MESSAGE_NVML_MISMATCH},
+	{{"Failed to initialize NVML: ", "Driver Not Loaded"}, MESSAGE_NVML_NO_DRIVER},
+	{{"Failed to initialize NVML: ", "Unknown Error"}, MESSAGE_NVML_NO_ACCESS},
+	{{"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"},
+	 MESSAGE_NVML_NO_DRIVER},
+	{{"Unable to determine the device handle for ", "GPU"}, MESSAGE_GPU_NOT_OPENED},
+	{{"No devices were found"}, MESSAGE_NO_GPU_LISTED},
+};
+
+/* Other programs find no devices either: the last one needs the command above it. */
+size_t smi_failed_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const struct mark *m = mark_of(line_text(&lines[0]), smi_marks, ARRAY_LEN(smi_marks));
+	size_t end = 1;
+
+	if (!m || !text_starts_with(line_text(&lines[0]), m->texts[0]) ||
+	    (m->message == MESSAGE_NO_GPU_LISTED && !strstr(p->command, "nvidia-smi")))
+		return 0;
+	while (end < n && text_starts_with(line_text(&lines[end]), "NVML library version: "))
+		end++;
+	return end;
+}
+
+void smi_failed_observe(const struct part *p, struct machine *m)
+{
+	add_marked(m, p, smi_marks, ARRAY_LEN(smi_marks));
 }
 
 /* ---- fabric manager ---- */

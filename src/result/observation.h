@@ -47,10 +47,16 @@ enum tool_message {
 	MESSAGE_NIC_RATE_HOST, /* ... of the host */
 	MESSAGE_NIC_TIME_GPU,  /* the same with the time of one message; value: microseconds */
 	MESSAGE_NIC_TIME_HOST,
-	MESSAGE_CHOSEN_GPUS,  /* a container is given some GPUs */
-	MESSAGE_BOOT_DIFFERS, /* text: what differs between two boots of a kernel log */
-	MESSAGE_LINK_GUESSED, /* NCCL knows no speed of a PCIe link, and assumes one */
-	MESSAGE_LINK_PLANNED, /* value: GB/s that NCCL plans with for a PCIe link, too few */
+	/* nvidia-smi did not work: */
+	MESSAGE_NVML_MISMATCH,  /* the libraries have another version than the module */
+	MESSAGE_NVML_NO_DRIVER, /* it does not reach the module */
+	MESSAGE_NVML_NO_ACCESS, /* "Unknown Error" before it knows a GPU: it may not use them */
+	MESSAGE_NO_GPU_LISTED,  /* the driver has no GPU */
+	MESSAGE_GPU_NOT_OPENED, /* a GPU does not answer */
+	MESSAGE_CHOSEN_GPUS,    /* a container is given some GPUs */
+	MESSAGE_BOOT_DIFFERS,   /* text: what differs between two boots of a kernel log */
+	MESSAGE_LINK_GUESSED,   /* NCCL knows no speed of a PCIe link, and assumes one */
+	MESSAGE_LINK_PLANNED,   /* value: GB/s that NCCL plans with for a PCIe link, too few */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */

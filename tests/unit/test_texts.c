@@ -1642,6 +1642,44 @@ static void an_engine_without_p2p(void **state)
 	}
 }
 
+/* nvidia-smi's own errors are the answer: nothing on the way between GPUs matters before it works. */
+static void a_driver_that_does_not_work(void **state)
+{
+	static const struct {
+		const char *text, *rule;
+		enum confidence confidence;
+	} rows[] = {
+		{"$ nvidia-smi\nFailed to initialize NVML: Driver/library version mismatch\n"
+		 "NVML library version: 570.124\n",
+		 "driver-library-version", CONFIDENCE_CERTAIN},
+		{"NVIDIA-SMI has failed because it couldn\xe2\x80\x99t communicate with the NVIDIA driver. "
+		 "Make sure that the latest NVIDIA driver is installed and running.\n",
+		 "driver-loaded", CONFIDENCE_LIKELY},
+		{"$ lsmod | grep nvidia\n$ uname -r\n6.8.0-45-generic\n", "driver-loaded",
+		 CONFIDENCE_CERTAIN},
+		{"Failed to initialize NVML: Unknown Error\n", "driver-loaded", CONFIDENCE_LIKELY},
+		{"$ nvidia-smi -L\nNo devices were found\n", "driver-bound", CONFIDENCE_LIKELY},
+		{"Unable to determine the device handle for GPU0000:A1:00.0: Unknown Error\n",
+		 "gpu-alive", CONFIDENCE_LIKELY},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct question asked[QUESTIONS_MAX];
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+
+		if (d->finding_n != 1 || !finding_of(d, rows[i].rule) ||
+		    finding_of(d, rows[i].rule)->confidence != rows[i].confidence)
+			fail_msg("row %zu: %zu findings", i, d->finding_n);
+		assert_int_equal(diagnosis_ask(d, asked), 1);
+		assert_non_null(strstr(asked[0].command, "NVRM"));
+		release(d, t, m);
+	}
+	assert_false(pasted_recognise("$ rocm-smi\nNo devices were found\n", 35));
+}
+
 /* The device that the IOMMU blocked may be a GPU if no text lists devices; another one is none. */
 static void faults_of_unlisted_devices(void **state)
 {
@@ -3835,6 +3873,7 @@ int main(void)
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(a_denial_without_models),
 		cmocka_unit_test(an_engine_without_p2p),
+		cmocka_unit_test(a_driver_that_does_not_work),
 		cmocka_unit_test(faults_of_unlisted_devices),
 		cmocka_unit_test(evidence_of_the_cards),
 		cmocka_unit_test(rules_about_nothing),

@@ -230,8 +230,9 @@ static bool has_intervals(const struct figures *f, const struct metric *m)
 static void add_list(struct document *out, const struct figures *f, const struct metric *m)
 {
 	bool intervals = has_intervals(f, m);
-	const char *const heads[] = {"", "measured", "expected",
-				     intervals ? "95 % interval" : "least to greatest", "fault"};
+	const char *const heads[] = {"", figures_are_predicted(f) ? "predicted" : "measured",
+				     "expected", intervals ? "95 % interval" : "least to greatest",
+				     "fault"};
 
 	document_table(out, 0, sizeof(heads) / sizeof(heads[0]), 2);
 	document_titles(out, heads);

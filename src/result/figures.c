@@ -2,6 +2,7 @@
 #include "result/figures.h"
 
 #include "base/arena.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,11 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 bool figure_is_failure(const struct figure *row)
 {
 	return row->metric && row->metric->must_hold && row->low < 1;
+}
+
+bool figures_are_predicted(const struct figures *f)
+{
+	return text_ends_with(f->tool, " --simulate");
 }
 
 bool figure_has_interval(const struct figure *row)

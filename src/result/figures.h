@@ -110,6 +110,8 @@ const char *figure_place(const struct figures *f, const struct figure *row, cons
  */
 bool figure_contradicts(const struct figure *row);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A model made them, and nothing was measured. */
+bool figures_are_predicted(const struct figures *f);
 /* low and high are the 95 % interval of the median, not the least and the most seen. */
 bool figure_has_interval(const struct figure *row);
 /* A check of data, or of a test as a whole, that failed. */

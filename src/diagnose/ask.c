@@ -174,8 +174,11 @@ static bool is_gpu_moved(const struct observed *o)
 
 static bool may_be_a_path(const struct observed *o)
 {
+	const bool is_answer =
+		o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED;
+
 	return (o->kind == OBSERVED_RUN_FAILURE || o->kind == OBSERVED_MESSAGE) &&
-	       !is_elsewhere(o) && !is_of_perftest(o);
+	       !is_elsewhere(o) && !is_of_perftest(o) && !is_answer;
 }
 
 /* CUDA refuses peer access, or cannot map a peer's memory. */

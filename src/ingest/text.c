@@ -212,7 +212,7 @@ static size_t shown_escape_length(const char *s, const char *end)
 	enum { LONGEST = 16 };
 	const char *p = s + 1, *stop;
 
-	if (!strchr("[^\\\xef", *s) || !*s)
+	if (*s != '[' && *s != '^' && *s != '\\' && *s != '\xef')
 		return 0;
 	for (size_t i = 0; *s != '[' && i < ARRAY_LEN(shown); i++)
 		if ((size_t)(end - s) > strlen(shown[i]) &&
@@ -256,6 +256,21 @@ static size_t plain_length(const char *s, const char *end, char **to)
 	return 0;
 }
 
+/* It stays as it is, and nothing that is replaced begins with it. */
+static bool is_ordinary(char c)
+{
+	return c >= ' ' && c < 0x7f && c != '[' && c != '^' && c != '\\';
+}
+
+static size_t ordinary_length(const char *s, const char *end)
+{
+	const char *start = s;
+
+	while (s < end && is_ordinary(*s))
+		s++;
+	return (size_t)(s - start);
+}
+
 /* Copies without terminal control sequences; returns the new end. *ret_again: the rest may form another one. */
 static char *clean(const char *text, size_t size, char *to, bool *ret_again)
 {
@@ -263,8 +278,14 @@ static char *clean(const char *text, size_t size, char *to, bool *ret_again)
 
 	*ret_again = false;
 	for (const char *s = text; s < end; s++) {
-		size_t n = escape_length(s, end);
+		size_t n = ordinary_length(s, end);
 
+		memmove(to, s, n); /* the text may be cleaned where it is */
+		to += n;
+		s += n;
+		if (s == end)
+			break;
+		n = escape_length(s, end);
 		if (!n) {
 			n = shown_escape_length(s, end);
 			*ret_again |= n > 0;

@@ -272,17 +272,33 @@ static enum line_use use_unit(struct text_reducer *r, const struct part *p, size
 	return USE_KEPT;
 }
 
+/* Those of one part; a log is one part of many, which take long to tell apart. */
+struct part_units {
+	const struct part *part; /* NULL: of none */
+	struct text_unit *items;
+	size_t n;
+};
+
+static void find_units(struct part_units *ret, const struct part *p, struct arena *a)
+{
+	ret->part = p;
+	for (size_t at = 0; at < p->n; at += ret->items[ret->n - 1].n)
+		*ARENA_PUSH(a, ret->items, ret->n) = part_unit(p, at);
+}
+
 /* Units of a part up to the line `to` of the piece. */
 static void use_part(struct text_reducer *r, const struct text_line *lines, size_t to,
-		     const struct part *p, enum line_use *use)
+		     const struct part *p, const struct part_units *known, enum line_use *use)
 {
+	size_t next = 0;
 	const size_t start = (size_t)(p->lines - lines);
 	bool kept = false;
 
 	if (!(r->goes_on && start == 0))
 		r->command = text_hash(TEXT_HASH_START, p->command, strlen(p->command));
 	for (size_t at = 0; at < p->n && start + at < to;) {
-		const struct text_unit u = part_unit(p, at);
+		const struct text_unit u =
+			known->part == p ? known->items[next++] : part_unit(p, at);
 		const enum line_use is = use_unit(r, p, at, &u);
 
 		r->series += u.begins;
@@ -353,22 +369,12 @@ struct carry {
 	bool too_long;
 };
 
-static size_t last_unit(const struct part *p)
-{
-	size_t at = 0;
-
-	if (!p->kind->unit)
-		return 0;
-	for (size_t n; (n = part_unit(p, at).n) < p->n - at;)
-		at += n;
-	return at;
-}
-
 /* `before`: where the part above the last one ends. */
 static struct carry carry_part(const struct text_line *lines, size_t n, const struct part *p,
-			       size_t before)
+			       const struct part_units *units, size_t before)
 {
-	const size_t start = (size_t)(p->lines - lines), unit = last_unit(p);
+	const size_t start = (size_t)(p->lines - lines);
+	const size_t unit = p->kind->unit ? p->n - units->items[units->n - 1].n : 0;
 
 	if (size_of(lines + start + unit, n - start - unit) > MOST_CARRIED)
 		return (struct carry){.from = n, .too_long = true};
@@ -378,7 +384,7 @@ static struct carry carry_part(const struct text_line *lines, size_t n, const st
 }
 
 static struct carry find_carry(const struct text_line *lines, size_t n, const struct part *parts,
-			       size_t part_n)
+			       size_t part_n, const struct part_units *units)
 {
 	const struct part *last = part_n ? &parts[part_n - 1] : NULL;
 	const size_t above = n > LINES_ABOVE ? n - LINES_ABOVE : 0;
@@ -386,7 +392,7 @@ static struct carry find_carry(const struct text_line *lines, size_t n, const st
 	const size_t from = above > end ? above : end;
 
 	if (last && end + LINES_BELOW >= n)
-		return carry_part(lines, n, last,
+		return carry_part(lines, n, last, units,
 				  part_n > 1 ? (size_t)(last[-1].lines - lines) + last[-1].n : 0);
 	return (struct carry){.from = from,
 			      .below = last && from < end + LINES_BELOW ? end + LINES_BELOW - from
@@ -477,6 +483,7 @@ static void reduce(struct text_reducer *r, bool last)
 	struct arena *scratch = arena_new();
 	struct text_line *lines = r->split.lines;
 	AUTO_FREE enum line_use *use = NULL;
+	struct part_units units = {0};
 	struct part *parts;
 	struct carry carry;
 	size_t part_n, n;
@@ -494,9 +501,11 @@ static void reduce(struct text_reducer *r, bool last)
 	for (size_t i = 0; i < r->below && i < n; i++)
 		use[i] = USE_NEAR;
 	parts = parts_find(scratch, "", lines, n, &part_n);
-	carry = last ? (struct carry){.from = n} : find_carry(lines, n, parts, part_n);
+	if (part_n)
+		find_units(&units, &parts[part_n - 1], scratch);
+	carry = last ? (struct carry){.from = n} : find_carry(lines, n, parts, part_n, &units);
 	for (size_t i = 0; i < part_n && parts[i].lines < lines + carry.from; i++)
-		use_part(r, lines, carry.from, &parts[i], use);
+		use_part(r, lines, carry.from, &parts[i], &units, use);
 	keep_used(r, lines, carry.from, use);
 	if (carry.too_long)
 		leave_out(r, lines[n - 1].number, 1);

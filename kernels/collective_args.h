@@ -54,7 +54,7 @@ static inline u32 piece_place(const struct collective_shape *s, u32 rank)
  * ended.
  */
 struct collective_state {
-	u32 epoch; /* flagged: of the last launch, 16 bits; piped: steps done */
+	u32 epoch; /* flagged: of the last round, 16 bits; piped: steps done */
 	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
 };
 
@@ -69,7 +69,8 @@ struct collective_report {
  * Small operations: data travels in units of 16 bytes, each half of which holds 6 bytes of data and
  * 16 bits that tell the epoch of this block's launch, so that it signals its own arrival: only 8 bytes are guaranteed
  * to arrive whole. Block b meets block b only. Two sets of slots take turns: a rank that has heard
- * from all others in this launch knows that they have finished the previous one.
+ * from all others in this launch knows that they have finished the previous one. What is too much for a set goes in rounds, each of which
+ * has a number of its own, as a launch has.
  */
 #define FLAGGED_UNIT_BYTES 16ul
 
@@ -81,9 +82,11 @@ struct collective_flagged_args {
 	struct collective_ways first, second;
 	u32 set_bytes;   /* from one set of slots to the other */
 	u32 block_bytes; /* of a block's slots in a set */
-	u64 host_rows;   /* of this rank: two sets each, one row behind the other */
-	u32 hosts;       /* how many they are */
-	u32 direct;      /* ranks with rows of this one in their memory */
+	u64 round_bytes; /* of a piece */
+	u64 rounds;
+	u64 host_rows; /* of this rank: two sets each, one row behind the other */
+	u32 hosts;     /* how many they are */
+	u32 direct;    /* ranks with rows of this one in their memory */
 };
 
 /*

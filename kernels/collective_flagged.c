@@ -5,9 +5,10 @@
 /* State of one thread of a block. */
 struct flagged {
 	struct patience patience;
-	u64 slot; /* of the block, in each place */
-	u32 epoch, end, late;
-	u32 data; /* bytes of a unit */
+	u64 slot;             /* of the block, in each place */
+	u64 begin, end;       /* of the round, in each piece */
+	u32 epoch, how, late; /* how: enum wait_end */
+	u32 data;             /* bytes of a unit */
 };
 
 /* All slots of this set that this rank ever writes, because the next operations may use others; no rank reads them any more. */
@@ -57,7 +58,7 @@ INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32
 {
 	u32 polls = 0, waiting = mask;
 
-	while (waiting && f->end == WAIT_DONE) {
+	while (waiting && f->how == WAIT_DONE) {
 		vector16 units[COLLECTIVE_RANKS_MAX];
 
 		EVERY_RANK(r)
@@ -75,7 +76,7 @@ INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32
 			return;
 		relax(polls++);
 		const u32 look = patience_look(&f->patience);
-		f->end = look == WAIT_RUNNING ? WAIT_DONE : look;
+		f->how = look == WAIT_RUNNING ? WAIT_DONE : look;
 	}
 }
 
@@ -184,7 +185,7 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 			   : sending(s, s->pull, offset);
 
 	take_unit(&a->first, f, index ? mask : others, at, words);
-	if (f->end != WAIT_DONE)
+	if (f->how != WAIT_DONE)
 		return;
 	if (s->copied)
 		copy_unit(s, f, offset);
@@ -202,42 +203,58 @@ INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged
 	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 
 	take_unit(&a->second, f, mask, at, words);
-	if (f->end == WAIT_DONE)
+	if (f->how == WAIT_DONE)
 		place_words(&a->s, f, words, mask, offset);
 }
 
-/* The units of this thread; the block's first one exists even without data. */
+/* The units of this thread in a round; the block's first one exists even without data. */
 #define EVERY_UNIT(i, offset)                                                                      \
 	for (u64 i = thread_id(),                                                                  \
-		 offset = ((u64)block_id() * thread_count() + thread_id()) * f.data;               \
-	     offset < a.s.piece || !i;                                                             \
-	     i += thread_count(), offset += (u64)block_count() * thread_count() * f.data)
+		 offset = f->begin + ((u64)block_id() * thread_count() + thread_id()) * f->data;   \
+	     offset < f->end || !i;                                                                \
+	     i += thread_count(), offset += (u64)block_count() * thread_count() * f->data)
 
+INLINE void send_round(const struct collective_flagged_args *a, struct flagged *f, u64 round)
+{
+	const u64 left = a->s.piece - round * a->round_bytes;
+
+	f->slot = (f->epoch & 1) * a->set_bytes + block_id() * a->block_bytes;
+	f->begin = round * a->round_bytes;
+	f->end = f->begin + (left < a->round_bytes ? left : a->round_bytes);
+	if (must_clean(f->epoch))
+		clean(a, f);
+	EVERY_UNIT(i, offset)
+	send_unit(a, f, i, offset);
+}
+
+INLINE void take_round(const struct collective_flagged_args *a, struct flagged *f)
+{
+	f->patience = patience_of(a->s.limit_ns, a->s.abort);
+	EVERY_UNIT(i, offset)
+	receive_unit(a, f, i, offset);
+	if (a->s.push2 | a->s.pull2)
+		EVERY_UNIT(i, offset)
+	receive_sums(a, f, i, offset);
+	if (f->how == WAIT_DONE)
+		return;
+	report_end(a->s.report, a->s.abort, a->s.number, f->how, f->late);
+	block_give_up(a->s.state, f->how);
+}
+
+/* Past the barrier all threads have taken what the last round brought, as they have when a launch ends. */
 KERNEL(collective_flagged)
 {
-	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort),
-			    0,
-			    0,
-			    WAIT_DONE,
-			    0,
-			    FLAGGED_DATA_BYTES(collective_is_wide(a.s.type, a.s.op))};
+	struct flagged f = {.how = WAIT_DONE,
+			    .epoch = block_epoch(a.s.state),
+			    .data = FLAGGED_DATA_BYTES(collective_is_wide(a.s.type, a.s.op))};
 
-	f.epoch = block_epoch(a.s.state);
 	if (!f.epoch)
 		return;
-	f.slot = (f.epoch & 1) * a.set_bytes + block_id() * a.block_bytes;
-	if (must_clean(f.epoch))
-		clean(&a, &f);
-	EVERY_UNIT(i, offset)
-	send_unit(&a, &f, i, offset);
-	block_set_epoch(a.s.state, f.epoch);
-	EVERY_UNIT(i, offset)
-	receive_unit(&a, &f, i, offset);
-	if (a.s.push2 | a.s.pull2)
-		EVERY_UNIT(i, offset)
-	receive_sums(&a, &f, i, offset);
-	if (f.end != WAIT_DONE) {
-		report_end(a.s.report, a.s.abort, a.s.number, f.end, f.late);
-		block_give_up(a.s.state, f.end);
+	for (u64 round = 0;; f.epoch = epoch_after(f.epoch)) {
+		send_round(&a, &f, round);
+		block_set_epoch(a.s.state, f.epoch);
+		take_round(&a, &f);
+		if (++round == a.rounds || block_end(f.how) != WAIT_DONE)
+			return;
 	}
 }

@@ -82,9 +82,9 @@ INLINE void store_unit_data(u64 address, vector16 v, u64 n)
 		(unsigned char)(k < 8 ? low >> 8 * k : v[2] >> 8 * (k - 8));
 }
 
-/* ---- the number of a launch ---- */
+/* ---- the number of a round; most launches have one ---- */
 
-/* A stale flag would have to be older than all launches between two cleanings. */
+/* A stale flag would have to be older than all rounds between two cleanings. */
 #define CLEAN_EVERY (1u << 14)
 #define LAST_EPOCH  0xffffu
 
@@ -99,7 +99,7 @@ INLINE u64 block_state(u64 states)
 	return states + block_id() * sizeof(struct collective_state);
 }
 
-/* Of this launch; 0: an earlier one gave up. */
+/* Of the first round of this launch; 0: an earlier launch gave up. */
 INLINE u32 block_epoch(u64 states)
 {
 	const u64 state = AT(const u64, block_state(states)); /* one load */
@@ -130,7 +130,7 @@ INLINE vector16 sum_words(u32 type, u32 op, u32 n, u64 scale, const vector16 *wo
 	return sum_words_of(ELEMENT_FLOAT16, op, n, scale, words, mask);
 }
 
-/* For the next launch. Called after sending, when the block waits for others anyway. */
+/* For the next round. Called after sending, when the block waits for others anyway. */
 INLINE void block_set_epoch(u64 states, u32 epoch)
 {
 	block_barrier(); /* all threads have read the old one */

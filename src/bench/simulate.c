@@ -122,14 +122,23 @@ static double step_us(struct run *x, void (*each)(void *context, const struct op
 
 /* ---- plans ---- */
 
-/* A piece is sent and taken in one step, and spread and placed in the next. */
+/* Chunk i of all blocks. */
+static struct part chunk_at(const struct choice *c, uint64_t i)
+{
+	const uint64_t bytes = c->chunk * c->blocks;
+
+	return (struct part){i * bytes, bytes};
+}
+
+/* In each round data is sent and taken in one step, and spread and placed in the next. */
 static void add_flagged(void *context, const struct operation_move *m)
 {
-	static const struct part everything = {0, UINT64_MAX};
 	struct run *x = context;
+	const uint64_t steps = steps_of(x->choice->algorithm) + 1u;
+	const struct part part = chunk_at(x->choice, x->step / steps);
 
-	if ((m->what == MOVE_SPREAD || m->what == MOVE_PLACE) == (x->step > 0))
-		add_bytes(x, m, part_bytes(m, &everything));
+	if ((m->what == MOVE_SPREAD || m->what == MOVE_PLACE) == (x->step % steps > 0))
+		add_bytes(x, m, part_bytes(m, &part));
 }
 
 /* Data is in units with flags. What arrives is read at once: both go over the link at the same time. */
@@ -141,7 +150,8 @@ static double flagged_us(struct run *x)
 	x->inflation =
 		(double)FLAGGED_UNIT_BYTES /
 		FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
-	for (x->step = 0; x->step < steps_of(x->choice->algorithm) + 1u; x->step++)
+	for (x->step = 0; x->step < (steps_of(x->choice->algorithm) + 1u) * x->choice->chunks;
+	     x->step++)
 		us += flag + step_us(x, add_flagged);
 	return us;
 }
@@ -151,8 +161,8 @@ static void add_piped(void *context, const struct operation_move *m)
 {
 	struct run *x = context;
 	const struct choice *c = x->choice;
-	const uint64_t bytes = c->chunk * c->blocks, chunk = x->step - m->stage;
-	const struct part part = {chunk * bytes, bytes};
+	const uint64_t chunk = x->step - m->stage;
+	const struct part part = chunk_at(c, chunk);
 
 	if (x->step >= m->stage && chunk < c->chunks && (m->what != MOVE_SEND || x->sends))
 		add_bytes(x, m, part_bytes(m, &part));

@@ -4,6 +4,7 @@
 
 #define FLAGGED_THREADS 128u
 #define FLAGGED_UNITS   256u /* a block, rank and set */
+#define FLAGGED_ROUNDS  4u   /* with more, chunks are faster on every path that was measured */
 #define PIPED_THREADS   512u
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
@@ -21,10 +22,10 @@
  * slower links change all of them alike, so the order of the algorithms changes little.
  */
 static const struct path_costs direct_paths = {{
-	[FLAGGED_ONE] = {2.5, 0, 240},
-	[FLAGGED_TWO] = {5, 0, 320, 3},
+	[FLAGGED_ONE] = {2.5, 5, 240},
+	[FLAGGED_TWO] = {5, 1.5, 320, 3},
 	[PIPED_ONE] = {3.2, 3, 340},
-	[PIPED_TWO] = {3.2, 3, 358},
+	[PIPED_TWO] = {3.2, 3, 358, 15},
 	[PIPED_LEVELS] = {3.2, 3, 358},
 }};
 
@@ -33,8 +34,8 @@ static const struct path_costs direct_paths = {{
  * way) is slower than one of H100 (358). A step waits for a small write and for a load, 1.2 us each.
  */
 static const struct path_costs pcie_paths = {{
-	[FLAGGED_ONE] = {2.5, 0, 16},
-	[FLAGGED_TWO] = {5, 0, 21, 3},
+	[FLAGGED_ONE] = {2.5, 6.5, 16},
+	[FLAGGED_TWO] = {5, 2, 21, 3},
 	[PIPED_ONE] = {3.2, 3.9, 23},
 	[PIPED_TWO] = {3.2, 3.9, 24},
 	[PIPED_LEVELS] = {3.2, 3.9, 24},
@@ -46,8 +47,8 @@ static const struct path_costs pcie_paths = {{
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{
-	[FLAGGED_ONE] = {3, 0, 25},
-	[FLAGGED_TWO] = {8, 0, 40, 9},
+	[FLAGGED_ONE] = {3, 5, 25},
+	[FLAGGED_TWO] = {8, 9, 40, 9},
 	[PIPED_ONE] = {20, 0, 35},
 	[PIPED_TWO] = {22, 0, 40},
 	/* Only what goes between groups; not measured: as much more as two steps take than one. */
@@ -255,15 +256,15 @@ static uint64_t piece_of(const struct choice_request *q, enum algorithm a)
 
 static bool can(const struct comm_facts *f, const struct choice_request *q, enum algorithm a)
 {
-	const uint64_t most =
-		(uint64_t)f->flagged_blocks * f->flagged_units * FLAGGED_DATA_BYTES(q->wide);
+	const uint64_t most = (uint64_t)FLAGGED_ROUNDS * f->flagged_blocks * f->flagged_units *
+			      FLAGGED_DATA_BYTES(q->wide);
 
 	if (steps_of(a) != STEPS_ONE && !piece_of(q, a))
 		return false;
 	return is_piped(a) || piece_of(q, a) <= most;
 }
 
-/* A unit for each thread: in more blocks first, then in larger ones. */
+/* A unit for each thread: in more blocks first, then in larger ones. What has no room in the slots goes in rounds. */
 static void flagged_grid(const struct comm_facts *f, const struct choice_request *q,
 			 struct choice *p)
 {
@@ -277,6 +278,10 @@ static void flagged_grid(const struct comm_facts *f, const struct choice_request
 	p->blocks = blocks < f->flagged_blocks ? (unsigned)blocks : f->flagged_blocks;
 	if (!p->blocks)
 		p->blocks = 1;
+	p->chunk = (uint64_t)f->flagged_units * FLAGGED_DATA_BYTES(q->wide);
+	p->chunks = ceil_div(piece_of(q, p->algorithm), p->chunk * p->blocks);
+	if (!p->chunks)
+		p->chunks = 1;
 }
 
 /* As few chunks as have room in the slots, of equal size: each one costs a step. */
@@ -314,6 +319,14 @@ double crossing_us(const struct comm_facts *f, enum algorithm a, struct crossing
 	return (c.direct / cost->gbps + c.host / host) / 1e3;
 }
 
+/* Only all-reduces of one round have a kernel for small sums. */
+static bool is_slow_sum(const struct choice_request *q, const struct choice *p)
+{
+	const bool rounds = !is_piped(p->algorithm) && p->chunks > 1;
+
+	return q->operation == OPERATION_REDUCE || (q->operation == OPERATION_ALL_REDUCE && rounds);
+}
+
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
 		      const struct choice *p)
 {
@@ -322,10 +335,11 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 	const unsigned stages = how == STEPS_LEVELS ? groups_stages(&f->groups) : how;
 	const double data =
 		(double)piece_of(q, p->algorithm) * crossing_us(f, p->algorithm, q->crossing[how]);
-	const double start = c->start_us + (q->operation == OPERATION_REDUCE ? c->reduce_us : 0);
+	const double start = c->start_us + (is_slow_sum(q, p) ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
-		return start + data / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES;
+		return start + (double)(p->chunks - 1) * c->step_us +
+		       data / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES;
 	return start + steps_us(c->step_us, (double)p->chunks + 1 + stages) + data;
 }
 

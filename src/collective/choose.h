@@ -36,14 +36,14 @@ enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_N };
 const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 
 /*
- * The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. Blocks of threads do not run in step with
+ * The cost of an operation: to start and end, per pipeline step or further round, and per byte that a rank sends. Blocks of threads do not run in step with
  * each other for long: after the first STEPS_TOGETHER, a part of each further step's waits is hidden by what the others send.
  */
 #define STEPS_TOGETHER 4
 #define STEP_SHOWS     (1 / 6.)
 struct path_cost {
 	double start_us, step_us, gbps;
-	double reduce_us; /* more for a reduce: only all-reduce has a kernel for small sums */
+	double reduce_us; /* more for a reduce, and for an all-reduce of several flagged rounds */
 	double host_gbps; /* of what crosses the host's memory, where only some pairs are direct */
 };
 
@@ -130,7 +130,7 @@ struct choice_request {
 struct choice {
 	enum algorithm algorithm;
 	unsigned blocks, threads;
-	uint64_t chunk, chunks; /* piped: bytes, and how many a block */
+	uint64_t chunk, chunks; /* or rounds, if flagged: bytes, and how many a block */
 	double us;              /* measured on these devices, or estimated */
 	bool measured;
 };

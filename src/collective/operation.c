@@ -593,13 +593,15 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 					       .block_bytes = slots_block_bytes(&c->facts),
 					       .host_rows = c->flagged.host_rows,
 					       .hosts = c->flagged.hosts,
-					       .direct = c->facts.reach[c->me]};
+					       .direct = c->facts.reach[c->me],
+					       .round_bytes = p->chunk * p->blocks,
+					       .rounds = p->chunks};
 	struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args, sizeof(args)};
 	struct collective_small_args small;
 
 	s->s.state = c->flagged_state;
 	args.s = s->s;
-	if (is_small(&c->facts, v, &s->s)) {
+	if (p->chunks == 1 && is_small(&c->facts, v, &s->s)) {
 		fill_small(c, &args, &small);
 		l.kernel = KERNEL_collective_small;
 		l.args = &small;

@@ -7,6 +7,8 @@
  * its own lets it land at any later time, each half by itself and in any order. Only stores to the same place by the
  * same thread keep their order.
  *
+ * A round of a launch is an operation here: the barrier between two rounds of a block is what the end of a launch is.
+ *
  * -DN: ranks. -DOPS: operations, one after the other, each of any kind and size up to -DUNITS. -DLAST: the largest
  * number of a launch; 1 to LAST, then from 2 again (65,535 in the code). -DCLEAN: launches from 2 to CLEAN clear
  * all slots (2 and 3 in the code), and so do -DMID, even, and the next (in the code those at 2^14, 2^15 and 2^15 + 2^14):

@@ -202,7 +202,30 @@ static enum blocks finding_blocks(const struct finding *f)
 	return f->severity > SEVERITY_INFO ? f->rule->blocks : BLOCKS_NOTHING;
 }
 
-/* What ended a run comes first: it is what somebody came to ask about. */
+/*
+ * What ended a run comes first: it is what somebody came to ask about. If something else may be the cause of that (`follows`),
+ * faults that explain it come before it.
+ */
+static int place_of(const struct finding *f, bool follows)
+{
+	if (finding_blocks(f) == BLOCKS_RUN)
+		return follows ? 1 : 0;
+	return follows && f->rule->ends_runs && f->severity == SEVERITY_ERROR &&
+			       f->confidence <= CONFIDENCE_LIKELY
+		       ? 0
+		       : 2;
+}
+
+static void set_places(struct diagnosis_builder *b)
+{
+	bool follows = false;
+
+	for (size_t i = 0; i < b->found_n; i++)
+		follows |= b->found[i]->follows;
+	for (size_t i = 0; i < b->found_n; i++)
+		b->found[i]->place = place_of(b->found[i], follows);
+}
+
 static int compare_findings(const void *a, const void *b)
 {
 	const struct finding *x = *(const struct finding *const *)a;
@@ -210,8 +233,8 @@ static int compare_findings(const void *a, const void *b)
 	enum blocks bx = finding_blocks(x), by = finding_blocks(y);
 	int c;
 
-	if ((bx == BLOCKS_RUN) != (by == BLOCKS_RUN))
-		return bx == BLOCKS_RUN ? -1 : 1;
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
 	if (x->severity != y->severity)
 		return x->severity > y->severity ? -1 : 1;
 	if (x->rule->turn != y->rule->turn)
@@ -232,6 +255,7 @@ static void sort_findings(struct diagnosis_builder *b)
 
 	if (!b->found_n)
 		return;
+	set_places(b);
 	qsort(b->found, b->found_n, sizeof(*b->found), compare_findings);
 	d->findings = arena_alloc(d->arena, b->found_n, sizeof(*d->findings));
 	for (size_t i = 0; i < b->found_n; i++) {

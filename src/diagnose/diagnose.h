@@ -105,6 +105,7 @@ struct rule {
 	void (*report)(struct rule_run *run);
 	struct rule_fact fact; /* that it needs of each GPU to be OK */
 	bool one_is_enough;    /* OK for one outweighs unknown for the others */
+	bool ends_runs;        /* what it finds ends or hangs every run that meets it */
 	/* Adds findings for what lines of tools and logs report, whether or not `needs` are met; NULL:
 	 * none do. */
 	void (*heard)(struct rule_run *run);
@@ -181,6 +182,8 @@ struct finding {
 	const char *remedy;
 	/* The finding is only good to know: its remedy says so, and no change is proposed. */
 	bool nothing_to_do;
+	bool follows; /* of a run: something else on the machine may be the cause */
+	int place;    /* among all: those with a lower one come first */
 	/* The same two with ABOUT and the others in place of devices; equal for findings that say the same. */
 	const char *sentence_form, *remedy_form;
 	struct evidence *evidence;

@@ -1341,6 +1341,7 @@ const struct rule rules_driver[] = {
 			  "distribution (Debian: nvidia-open-kernel-dkms, Ubuntu: "
 			  "nvidia-driver-NNN-open), then `modprobe nvidia`",
 		.reference = "NVIDIA driver README, \"Installing the NVIDIA driver\"",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU,
@@ -1404,6 +1405,7 @@ const struct rule rules_driver[] = {
 		.remedy = "look for Xid 79 in the kernel log; power-cycle the machine, then check "
 			  "power cables, seating and riser",
 		.reference = "PCIe 6.0, 2.3.2 (all ones for an unsupported request); NVIDIA Xid 79",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
@@ -1429,6 +1431,7 @@ const struct rule rules_driver[] = {
 		.remedy = "reboot to load the module of the installed version; if the mismatch "
 			  "remains, reinstall driver and libraries from one source",
 		.reference = "NVRM: \"API mismatch\"; aikitoria/open-gpu-kernel-modules#10",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,

@@ -698,6 +698,7 @@ const struct rule rules_log[] = {
 		.remedy = "boot with iommu=pt (or amd_iommu=off, intel_iommu=off), and clear ACS "
 			  "redirects so that peer traffic stays below its switch",
 		.reference = "NVIDIA/cuda-samples#48; Linux Documentation/arch/x86/iommu.rst",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
@@ -710,6 +711,7 @@ const struct rule rules_log[] = {
 		       "for it hangs.",
 		.remedy = "reseat the card, its riser and its power cables",
 		.reference = XID_CATALOG,
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
@@ -723,6 +725,7 @@ const struct rule rules_log[] = {
 		.remedy = "check `nvidia-smi nvlink -s` and `-e`; reseat the bridge or check the "
 			  "switches",
 		.reference = XID_CATALOG,
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
@@ -739,6 +742,7 @@ const struct rule rules_log[] = {
 			"reset GPUs and switches together (`nvidia-smi -r` without -i) and restart "
 			"nvidia-fabricmanager",
 		.reference = "NVIDIA Fabric Manager User Guide, SXid errors",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
@@ -750,6 +754,7 @@ const struct rule rules_log[] = {
 		.why = "Peers read wrong values from the GPU's memory as if they were good.",
 		.remedy = "reset the GPU; if the error returns, have the card replaced",
 		.reference = XID_CATALOG,
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
@@ -765,6 +770,7 @@ const struct rule rules_log[] = {
 		       "GPU whose processor hangs blocks its peers too.",
 		.remedy = "reset the GPU; update the driver within its branch",
 		.reference = XID_CATALOG,
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,

@@ -474,6 +474,7 @@ const struct rule rules_nvlink[] = {
 		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
 			     "spectrocloud/CanvOS#700; "
 			     "NVIDIA/nccl-tests#264, #276; NVIDIA/gpu-operator#610",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,

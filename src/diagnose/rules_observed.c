@@ -696,6 +696,7 @@ static enum verdict probe_run(struct rule_run *run)
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "run"),
 			"the " ABOUT " failed: %s (seen in %s): %s", failure_text(run, first),
 			first->from, run_failure_find(&first->failure)->meaning);
+	f->follows = run_failure_follows(&first->failure);
 	finding_remedy(run, f, "%s", run_failure_todo(run_failure_find(&first->failure), known));
 	evidence_failed_runs(run, f);
 	evidence_connections(run, f);

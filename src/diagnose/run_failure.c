@@ -470,6 +470,10 @@ static const struct run_failure_meaning meanings[] = {
 	 "if all ranks wait in the same operation, run onehop test, which finds pairs "
 	 "that hang; if they wait in different ones, check the program; a rank that "
 	 "is missing here exited earlier"},
+	{RUN_GAVE_UP, -1,
+	 "a process ended itself, as programs do after an error that they cannot handle",
+	 "look for the error above it, of this rank or of another; without one the stack trace of the "
+	 "process tells"},
 	{RUN_ABORTED, -1,
 	 "a communicator was aborted: by the program after an error, or at its end; "
 	 "destroy_process_group() of PyTorch before 2.6 aborts too",
@@ -506,13 +510,20 @@ bool run_failure_is_vague(const struct run_failure *f)
 	return f->kind == RUN_NCCL_ERROR && !m->in_what && f->code != 5;
 }
 
+bool run_failure_follows(const struct run_failure *f)
+{
+	return run_failure_is_vague(f) || f->kind == RUN_TIMED_OUT || f->kind == RUN_GAVE_UP ||
+	       f->kind == RUN_ABORTED;
+}
+
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
 {
 	static const char *const names[RUN_FAILURE_KIND_N] = {
 		[RUN_TEST_FAILED] = "test failed",        [RUN_CUDA_ERROR] = "CUDA error",
 		[RUN_RDMA_ERROR] = "RDMA error",          [RUN_CRASHED] = "process died",
 		[RUN_UNREACHED] = "ranks did not meet",   [RUN_NCCL_ERROR] = "NCCL error",
-		[RUN_TIMED_OUT] = "collective timed out", [RUN_ABORTED] = "communicator aborted",
+		[RUN_TIMED_OUT] = "collective timed out", [RUN_GAVE_UP] = "process died",
+		[RUN_ABORTED] = "communicator aborted",
 	};
 	char number[32] = "";
 
@@ -530,7 +541,8 @@ const char *run_failure_word(enum run_failure_kind kind)
 		[RUN_TEST_FAILED] = "test-failed", [RUN_CUDA_ERROR] = "cuda-error",
 		[RUN_RDMA_ERROR] = "rdma-error",   [RUN_CRASHED] = "crashed",
 		[RUN_UNREACHED] = "unreached",     [RUN_NCCL_ERROR] = "nccl-error",
-		[RUN_TIMED_OUT] = "timed-out",     [RUN_ABORTED] = "aborted",
+		[RUN_TIMED_OUT] = "timed-out",     [RUN_GAVE_UP] = "crashed",
+		[RUN_ABORTED] = "aborted",
 	};
 
 	return words[kind];

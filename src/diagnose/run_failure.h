@@ -32,6 +32,8 @@ const char *run_failure_todo(const struct run_failure_meaning *m, struct run_fai
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f);
 /* It only says that something failed: another line of the same kind tells more. */
 bool run_failure_is_vague(const struct run_failure *f);
+/* A fault of the machine that a text shows would explain it. */
+bool run_failure_follows(const struct run_failure *f);
 /* "CUDA error 700, an illegal memory access was encountered", without the rank. */
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size);
 const char *run_failure_word(enum run_failure_kind kind); /* "cuda-error" */

@@ -15,6 +15,7 @@ enum run_failure_kind {
 	RUN_CRASHED,     /* a process died of a signal */
 	RUN_NCCL_ERROR,  /* NCCL gave up */
 	RUN_TIMED_OUT,   /* PyTorch's watchdog: a collective did not end */
+	RUN_GAVE_UP,     /* a process ended itself (SIGABRT), after one of those above */
 	RUN_ABORTED,     /* a communicator was aborted */
 	RUN_FAILURE_KIND_N,
 };

@@ -1680,6 +1680,43 @@ static void a_driver_that_does_not_work(void **state)
 	assert_false(pasted_recognise("$ rocm-smi\nNo devices were found\n", 35));
 }
 
+/* What a rank says last may follow from what the kernel log or another line says: the cause comes first. */
+static void causes_come_first(void **state)
+{
+#define TIME_OUT                                                                                   \
+	"[rank3]:[E301 04:41:08.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective "  \
+	"operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "       \
+	"Timeout(ms)=600000) ran for 600060 milliseconds before timing out.\n"
+#define GAVE_UP                                                                                     \
+	"[2024-07-02 10:13:31,337] [ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py', " \
+	"'--local_rank=7'] exits with return code = -6\n"
+#define ILLEGAL "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+	static const struct {
+		const char *text, *rule, *word;
+	} rows[] = {
+		{"[ 12.3] " XID_LINE "\n\n" TIME_OUT, "xid-bus", "Xid 79"},
+		{TIME_OUT "\n[ 12.3] " XID_LINE "\n", "xid-bus", "Xid 79"},
+		{GAVE_UP "\n[ 12.3] " XID_LINE "\n", "xid-bus", "Xid 79"},
+		{"[ 12.3] " XID_LINE "\n\n" ILLEGAL, "observed-run", "illegal memory access"},
+		{"box:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Ux2aPd to "
+		 "9637892 bytes\n\n" GAVE_UP,
+		 "observed-run", "/dev/shm has no room"},
+		{TIME_OUT GAVE_UP, "observed-run", "collective timed out"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+
+		if (!d->finding_n || strcmp(d->findings[0].rule->id, rows[i].rule) != 0 ||
+		    !strstr(d->findings[0].sentence, rows[i].word))
+			fail_msg("row %zu: %s", i, d->finding_n ? d->findings[0].sentence : "none");
+		release(d, t, m);
+	}
+}
+
 /* The device that the IOMMU blocked may be a GPU if no text lists devices; another one is none. */
 static void faults_of_unlisted_devices(void **state)
 {
@@ -3873,6 +3910,7 @@ int main(void)
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(a_denial_without_models),
 		cmocka_unit_test(an_engine_without_p2p),
+		cmocka_unit_test(causes_come_first),
 		cmocka_unit_test(a_driver_that_does_not_work),
 		cmocka_unit_test(faults_of_unlisted_devices),
 		cmocka_unit_test(evidence_of_the_cards),

@@ -73,7 +73,7 @@ thread_sanitizer() {
 # thread_tests FOLDER: what runs in threads, under ThreadSanitizer
 thread_tests() {
 	local status=0 threaded=(base confine gpu device_host device_fake device_cuda kernels
-		bench_p2p p2p worker rendezvous verify bench_nccl onehop)
+		bench_p2p p2p worker rendezvous verify bench_nccl onehop pairs)
 	local tests collective=('each_algorithm*' 'sums_in_levels*')
 	local shim=(shim_takeover_all shim_takeover_thread shim_takeover_table shim_random_all_1 shim_random_all_2 shim_random_on_3)
 	thread_sanitizer gcc "$1" || return

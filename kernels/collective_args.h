@@ -163,11 +163,17 @@ struct collective_levels_args {
 };
 
 /*
- * Sends and receives: each ordered pair has slots in the receiver's memory (or the host's), which the sender fills in
- * turn, and counters: of chunks that have arrived, and of slots that are free again. An item is divided into chunks of
- * equal size; chunk c is block c % blocks's. Block b meets block b only.
+ * Sends and receives: an item is divided into parts of equal size; part c is block c % blocks's, and block b meets block b
+ * only. Each ordered pair and block has sets of units (FLAGGED_UNIT_BYTES) in the receiver's memory (or the host's), which
+ * the sender fills in turn, one for each item of which the block has a part. The first unit tells the item's size. What
+ * is small comes in the others: for each block not more than they hold. The flag is the number of laps through the sets.
+ * Once for half of the sets the receiver says how many items it has taken.
+ *
+ * The parts of what is large are chunks, in slots that are filled in turn, with counters: of chunks that have arrived, and
+ * of slots that are free again.
  */
-#define PAIR_SLOTS     2u    /* a block and direction */
+#define PAIR_SETS      8u    /* of units, a block and direction; a power of two */
+#define PAIR_SLOTS     2u    /* of chunks */
 #define PAIR_CHUNK_MIN 1024u /* bytes */
 #define PAIR_ITEMS     96u
 
@@ -177,19 +183,18 @@ struct pair_flags {
 	u32 unused[7];
 	u32 freed; /* chunks that were taken out of its own slots */
 	u32 unused2[7];
-	u64 bytes[PAIR_SLOTS]; /* of the item that the chunk in this slot is of */
-	u64 unused3[8 - PAIR_SLOTS];
+	u32 taken; /* items that were taken, counted once for half of the sets */
+	u32 unused3[15];
 };
 
 /* Of a block and peer, in device memory; kept from launch to launch. */
 struct pair_progress {
-	u32 sent, taken;
-	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
-	u32 freed; /* of what was sent, by the peer, as was last seen */
-};
-
-struct pair_routes {
-	struct collective_ways flags, slots;
+	u32 sent, taken; /* items of which this block has a part */
+	u32 freed;       /* at least so many of what was sent were taken */
+	u32 end;         /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 chunks_sent, chunks_taken;
+	u32 chunks_freed; /* of what was sent, by the peer, as was last seen */
+	u32 unused;
 };
 
 /* A send or a receive: the caller's memory. */
@@ -200,17 +205,24 @@ struct pair_item {
 /* What is exchanged with one peer: items from `first` on, first those that are sent. */
 struct pair_lane {
 	u32 peer, first, sends, takes;
+	u64 state;      /* struct pair_progress[blocks], zeroed once */
+	u64 tell, hear; /* struct pair_flags[blocks]: the peer's to read, and its own */
+	u64 sets_to, sets_from;
+	u64 slots_to, slots_from;
 };
 
 struct collective_pairs_args {
-	struct pair_routes routes;
-	u64 state;      /* struct pair_progress[n][blocks], zeroed once */
+	u32 grid;        /* of a lane that are launched, because the others have nothing to do */
+	u32 small;       /* not 0: all items are */
+	u32 small_bytes; /* an item of so many is still small */
+	u32 set_bytes;   /* from one set of units to the next */
+	u32 part_bytes;  /* of data that a set holds */
+	u32 number;      /* of the operation, for the report */
+	struct pair_lane lane[COLLECTIVE_RANKS_MAX];
 	u64 slot_bytes; /* of a chunk, at most */
 	u64 report, abort, limit_ns;
-	u32 number, n, me;
-	u32 blocks; /* that chunks are divided among: always the same */
-	u32 grid;   /* of a lane that are launched, because the others have nothing to do */
+	u32 n, me;
+	u32 blocks; /* that parts are divided among: always the same */
 	u32 lanes;
-	struct pair_lane lane[COLLECTIVE_RANKS_MAX];
 	struct pair_item item[PAIR_ITEMS];
 };

@@ -1,34 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Sends and receives: one launch moves all of a group. Only the two ranks of a pair take part, so each ordered pair has
- * slots and counters of its own.
+ * units, slots and counters of its own (struct collective_pairs_args). In the most common launch, of small items, each
+ * thread of a block stores and awaits its own unit, and the block has one barrier.
  */
 #include "kernels/collective_copy.h"
+#include "kernels/collective_units.h"
 
 /* The items of one direction that this block works on, one after the other. */
 struct cursor {
 	u32 item, end; /* in args.item */
-	u64 chunk;     /* of the item */
+	u64 part;      /* of the item */
 };
 
-/* State of a block. */
+/* State of a thread; where the block decides together, all threads have the same. */
 struct pairs {
 	const struct collective_pairs_args *a;
+	const struct pair_lane *l;
 	struct patience patience;
 	struct cursor sends, takes;
-	u64 tell, hear; /* the flags that the peer reads, and its own that this block reads */
-	u64 to, from;   /* slots */
-	u32 block, peer;
+	u32 block;
+	u32 end;   /* enum wait_end */
+	u32 ahead; /* not 0: this thread's first unit of what is sent is loaded */
+	vector16 unit;
 	struct pair_progress state;
 };
 
-/* Both ranks divide an item in the same way. */
+/* ---- parts of items ---- */
+
+INLINE u32 is_small(const struct pairs *p, u64 bytes)
+{
+	return bytes <= p->a->small_bytes;
+}
+
 INLINE u64 chunk_of(const struct pairs *p, u64 bytes)
 {
 	const u64 share = (bytes / p->a->blocks + 15) / 16 * 16;
 	const u64 least = share < PAIR_CHUNK_MIN ? PAIR_CHUNK_MIN : share;
 
 	return least < p->a->slot_bytes ? least : p->a->slot_bytes;
+}
+
+/* Both ranks divide an item in the same way. */
+INLINE u64 part_size(const struct pairs *p, u64 bytes)
+{
+	return is_small(p, bytes) ? p->a->part_bytes : chunk_of(p, bytes);
 }
 
 INLINE u64 bytes_at(const struct pairs *p, const struct cursor *c)
@@ -38,43 +54,258 @@ INLINE u64 bytes_at(const struct pairs *p, const struct cursor *c)
 
 INLINE u64 offset_at(const struct pairs *p, const struct cursor *c)
 {
-	return c->chunk * chunk_of(p, bytes_at(p, c));
+	return c->part * part_size(p, bytes_at(p, c));
 }
 
-/* Moves to the next chunk of this block. The first chunk of an item exists even without data: it tells the size. */
+/* Moves to the next part of this block. The first part of an item exists even without data: it tells the size. */
 INLINE void skip(const struct pairs *p, struct cursor *c)
 {
-	while (c->item < c->end && c->chunk && offset_at(p, c) >= bytes_at(p, c)) {
+	while (c->item < c->end && c->part && offset_at(p, c) >= bytes_at(p, c)) {
 		c->item++;
-		c->chunk = p->block;
+		c->part = p->block;
 	}
 }
 
 INLINE void advance(const struct pairs *p, struct cursor *c)
 {
-	c->chunk += p->a->blocks;
+	c->part += p->a->blocks;
 	skip(p, c);
 }
 
-INLINE u32 bytes_of_chunk(const struct pairs *p, const struct cursor *c)
+INLINE struct cursor cursor_of(const struct pairs *p, u32 first, u32 items)
 {
-	const u64 offset = offset_at(p, c), left = bytes_at(p, c) - offset;
-	const u64 chunk = chunk_of(p, bytes_at(p, c));
+	struct cursor c = {first, first + items, p->block};
 
-	return (u32)(left < chunk ? left : chunk);
+	skip(p, &c);
+	return c;
 }
 
-INLINE u64 slot_of(const struct pairs *p, u64 slots, u32 number)
+INLINE u32 is_left(const struct cursor *c)
+{
+	return c->item < c->end;
+}
+
+/* The block's first part of an item. */
+INLINE u32 begins(const struct pairs *p, const struct cursor *c)
+{
+	return c->part == p->block;
+}
+
+INLINE u64 address_at(const struct pairs *p, const struct cursor *c)
+{
+	return p->a->item[c->item].address + offset_at(p, c);
+}
+
+INLINE u32 bytes_of_part(const struct pairs *p, const struct cursor *c)
+{
+	const u64 left = bytes_at(p, c) - offset_at(p, c), most = part_size(p, bytes_at(p, c));
+
+	return (u32)(left < most ? left : most);
+}
+
+INLINE u64 flag_at(const struct pairs *p, u64 flags, u32 member)
+{
+	return flags + p->block * sizeof(struct pair_flags) + member;
+}
+
+#define FLAG(p, flags, member)                                                                     \
+	flag_at(p, (p)->l->flags, __builtin_offsetof(struct pair_flags, member))
+
+INLINE void give_up(struct pairs *p, u32 end)
+{
+	report_end(p->a->report, p->a->abort, p->a->number, end, p->l->peer);
+	p->end = end;
+}
+
+/* ---- sets of units ---- */
+
+INLINE u64 set_at(const struct pairs *p, u64 sets, u32 number)
+{
+	return sets + ((u64)p->block * PAIR_SETS + number % PAIR_SETS) * p->a->set_bytes;
+}
+
+/*
+ * A lap's flag comes again after twice as many laps as are between two cleanings: at a cleaning, what it removes has
+ * other flags than what comes next. It is never 0, which memory has that was never written.
+ */
+INLINE u32 message_flag(u32 number)
+{
+	return 1 + number / PAIR_SETS % (2 * CLEAN_EVERY);
+}
+
+INLINE u32 has_room(const struct pairs *p)
+{
+	return p->state.sent - p->state.freed < PAIR_SETS;
+}
+
+INLINE u32 more_were_taken(const struct pairs *p)
+{
+	return (int)(load_acquire(FLAG(p, hear, taken)) - p->state.freed) >= (int)(PAIR_SETS / 2);
+}
+
+INLINE u32 data_units(u32 bytes)
+{
+	return (bytes + FLAGGED_DATA_BYTES(0) - 1) / FLAGGED_DATA_BYTES(0);
+}
+
+/* Of unit `i`, behind the first one. */
+INLINE u32 unit_offset(u32 i)
+{
+	return (i - 1) * FLAGGED_DATA_BYTES(0);
+}
+
+INLINE u64 bytes_of_unit(u32 bytes, u32 i)
+{
+	const u32 left = bytes - unit_offset(i);
+
+	return left < FLAGGED_DATA_BYTES(0) ? left : FLAGGED_DATA_BYTES(0);
+}
+
+/* This thread's units; the first one is the size. */
+#define EVERY_MESSAGE_UNIT(i, bytes)                                                               \
+	ROLLED for (u32 i = thread_id(); i <= data_units(bytes); i += thread_count())
+
+/* What was in the set before has been taken. */
+INLINE void clean_set(const struct pairs *p, u64 set)
+{
+	clean_place(set, p->a->set_bytes);
+	fence_system();
+	block_barrier();
+}
+
+INLINE u64 begin_set(struct pairs *p)
+{
+	const u64 set = set_at(p, p->l->sets_to, p->state.sent);
+
+	if (!has_room(p))
+		p->state.freed += PAIR_SETS / 2;
+	if (p->state.sent / PAIR_SETS % CLEAN_EVERY == 0)
+		clean_set(p, set);
+	return set;
+}
+
+INLINE vector16 load_unit(const struct pairs *p, u32 i)
+{
+	return load_unit_data(address_at(p, &p->sends) + unit_offset(i),
+			      bytes_of_unit(bytes_of_part(p, &p->sends), i));
+}
+
+/* Does not depend on the state, which is loaded at the same time. */
+INLINE void load_ahead(struct pairs *p)
+{
+	const u32 i = thread_id();
+
+	if (!is_left(&p->sends) || !is_small(p, bytes_at(p, &p->sends)))
+		return;
+	p->ahead = 1;
+	if (i && i <= data_units(bytes_of_part(p, &p->sends)))
+		p->unit = load_unit(p, i);
+}
+
+INLINE void send_units(struct pairs *p)
+{
+	const u64 set = begin_set(p);
+	const u32 flag = message_flag(p->state.sent), bytes = bytes_of_part(p, &p->sends);
+
+	EVERY_MESSAGE_UNIT(i, bytes)
+	{
+		vector16 v = vector_of(bytes_at(p, &p->sends), 0);
+
+		if (i)
+			v = p->ahead && i == thread_id() ? p->unit : load_unit(p, i);
+		store_unit(set + i * FLAGGED_UNIT_BYTES, v, flag);
+	}
+	p->ahead = 0;
+}
+
+INLINE u64 size_in(vector16 unit)
+{
+	const vector16 v = data_of_unit(unit);
+
+	return v[0] | (u64)v[1] << 32;
+}
+
+INLINE vector16 await_unit(struct pairs *p, u64 at, u32 flag)
+{
+	vector16 unit = vector_of(0, 0);
+	u32 look;
+
+	ROLLED for (u32 polls = 0; p->end == WAIT_DONE; polls++)
+	{
+		unit = load_halves(at);
+		if (has_come(unit, flag))
+			break;
+		relax(polls);
+		look = patience_look(&p->patience);
+		if (look != WAIT_RUNNING)
+			give_up(p, look);
+	}
+	return unit;
+}
+
+INLINE void take_units(struct pairs *p)
+{
+	const u64 set = set_at(p, p->l->sets_from, p->state.taken), to = address_at(p, &p->takes);
+	const u32 flag = message_flag(p->state.taken), bytes = bytes_of_part(p, &p->takes);
+
+	p->patience = patience_of(p->a->limit_ns, p->a->abort);
+	EVERY_MESSAGE_UNIT(i, bytes)
+	{
+		const vector16 unit = await_unit(p, set + i * FLAGGED_UNIT_BYTES, flag);
+
+		if (p->end != WAIT_DONE)
+			return;
+		if (i)
+			store_unit_data(to + unit_offset(i), data_of_unit(unit),
+					bytes_of_unit(bytes, i));
+		else if (size_in(unit) != bytes_at(p, &p->takes))
+			give_up(p, WAIT_DISAGREED);
+	}
+}
+
+/* Rarely, because all threads have to have loaded their units. */
+INLINE void acknowledge(struct pairs *p)
+{
+	p->state.taken++;
+	if (p->state.taken % (PAIR_SETS / 2))
+		return;
+	if (!block_any(p->end != WAIT_DONE) && thread_id() == 0)
+		store_release(FLAG(p, tell, taken), p->state.taken);
+}
+
+/* ---- chunks ---- */
+
+INLINE u64 pair_slot(const struct pairs *p, u64 slots, u32 number)
 {
 	return slots + ((u64)p->block * PAIR_SLOTS + number % PAIR_SLOTS) * p->a->slot_bytes;
 }
 
-INLINE u64 size_of_slot(u64 flags, u32 number)
+INLINE void send_pair_chunk(struct pairs *p)
 {
-	return flags + __builtin_offsetof(struct pair_flags, bytes) + number % PAIR_SLOTS * 8ul;
+	if (begins(p, &p->sends)) {
+		const u64 set = begin_set(p);
+
+		if (thread_id() == 0)
+			store_unit(set, vector_of(bytes_at(p, &p->sends), 0),
+				   message_flag(p->state.sent));
+	}
+	copy_out(pair_slot(p, p->l->slots_to, p->state.chunks_sent), address_at(p, &p->sends),
+		 bytes_of_part(p, &p->sends));
+	p->state.chunks_sent++;
+	block_barrier();
+	if (thread_id() == 0)
+		store_release(FLAG(p, tell, arrived), p->state.chunks_sent);
 }
 
-#define FLAG(flags, member) ((flags) + __builtin_offsetof(struct pair_flags, member))
+INLINE void take_pair_chunk(struct pairs *p)
+{
+	copy_in(address_at(p, &p->takes), pair_slot(p, p->l->slots_from, p->state.chunks_taken),
+		bytes_of_part(p, &p->takes));
+	p->state.chunks_taken++;
+	block_barrier();
+	if (thread_id() == 0)
+		store_release(FLAG(p, tell, freed), p->state.chunks_taken);
+}
 
 /* ---- what can be done next: decided by thread 0 ---- */
 
@@ -82,23 +313,39 @@ INLINE u64 size_of_slot(u64 flags, u32 number)
 #define CAN_TAKE  2u
 #define DISAGREES 4u /* what has come is of an item of another size */
 
-INLINE u32 look_for_slot(struct pairs *p)
+INLINE u32 look_for_room(struct pairs *p)
 {
-	if (p->sends.item == p->sends.end)
+	if (!is_left(&p->sends) || (begins(p, &p->sends) && !has_room(p) && !more_were_taken(p)))
 		return 0;
-	if (p->state.sent - p->state.freed == PAIR_SLOTS)
-		p->state.freed = load_acquire(FLAG(p->hear, freed));
-	return p->state.sent - p->state.freed < PAIR_SLOTS ? CAN_SEND : 0;
+	if (is_small(p, bytes_at(p, &p->sends)))
+		return CAN_SEND;
+	if (p->state.chunks_sent - p->state.chunks_freed == PAIR_SLOTS)
+		p->state.chunks_freed = load_acquire(FLAG(p, hear, freed));
+	return p->state.chunks_sent - p->state.chunks_freed < PAIR_SLOTS ? CAN_SEND : 0;
 }
 
-INLINE u32 look_for_chunk(const struct pairs *p)
+INLINE u32 look_for_item(const struct pairs *p)
 {
-	if (p->takes.item == p->takes.end ||
-	    (int)(load_acquire(FLAG(p->hear, arrived)) - p->state.taken) <= 0)
+	const u64 set = set_at(p, p->l->sets_from, p->state.taken);
+	const vector16 unit = load_halves(set);
+
+	if (!has_come(unit, message_flag(p->state.taken)))
 		return 0;
-	return load_u64(size_of_slot(p->hear, p->state.taken)) == bytes_at(p, &p->takes)
-		       ? CAN_TAKE
-		       : DISAGREES;
+	return size_in(unit) == bytes_at(p, &p->takes) ? CAN_TAKE : DISAGREES;
+}
+
+INLINE u32 look_for_part(const struct pairs *p)
+{
+	u32 can = CAN_TAKE;
+
+	if (!is_left(&p->takes))
+		return 0;
+	if (begins(p, &p->takes))
+		can = look_for_item(p);
+	if (can != CAN_TAKE || is_small(p, bytes_at(p, &p->takes)))
+		return can;
+	return (int)(load_acquire(FLAG(p, hear, arrived)) - p->state.chunks_taken) > 0 ? CAN_TAKE
+										       : 0;
 }
 
 /*
@@ -107,7 +354,7 @@ INLINE u32 look_for_chunk(const struct pairs *p)
  */
 INLINE u32 can_do(struct pairs *p)
 {
-	const u32 mine = thread_id() ? 0 : look_for_slot(p) | look_for_chunk(p);
+	const u32 mine = thread_id() ? 0 : look_for_room(p) | look_for_part(p);
 
 	return (block_any(mine & CAN_SEND) ? CAN_SEND : 0) |
 	       (block_any(mine & (CAN_TAKE | DISAGREES))
@@ -115,11 +362,12 @@ INLINE u32 can_do(struct pairs *p)
 			: 0);
 }
 
-INLINE void give_up(struct pairs *p, u32 end)
+/* For the whole block, of which thread 0 reports it. */
+INLINE void give_up_all(struct pairs *p, u32 end)
 {
 	if (thread_id() == 0)
-		report_end(p->a->report, p->a->abort, p->a->number, end, p->peer);
-	p->state.end = end;
+		give_up(p, end);
+	p->end = end;
 }
 
 INLINE void rest(struct pairs *p, u32 polls)
@@ -133,34 +381,45 @@ INLINE void rest(struct pairs *p, u32 polls)
 	}
 	end = block_end(end);
 	if (end != WAIT_DONE)
-		give_up(p, end);
+		give_up_all(p, end);
 }
 
-/* ---- a chunk ---- */
+/* ---- a part ---- */
 
 INLINE void send_next(struct pairs *p)
 {
-	copy_out(slot_of(p, p->to, p->state.sent),
-		 p->a->item[p->sends.item].address + offset_at(p, &p->sends),
-		 bytes_of_chunk(p, &p->sends));
-	if (thread_id() == 0)
-		store_u64(size_of_slot(p->tell, p->state.sent), bytes_at(p, &p->sends));
-	p->state.sent++;
-	block_barrier();
-	if (thread_id() == 0)
-		store_release(FLAG(p->tell, arrived), p->state.sent);
+	const u32 first = begins(p, &p->sends);
+
+	if (is_small(p, bytes_at(p, &p->sends)))
+		send_units(p);
+	else
+		send_pair_chunk(p);
+	p->state.sent += first;
 	advance(p, &p->sends);
 }
 
 INLINE void take_next(struct pairs *p)
 {
-	copy_in(p->a->item[p->takes.item].address + offset_at(p, &p->takes),
-		slot_of(p, p->from, p->state.taken), bytes_of_chunk(p, &p->takes));
-	p->state.taken++;
-	block_barrier();
-	if (thread_id() == 0)
-		store_release(FLAG(p->tell, freed), p->state.taken);
+	const u32 first = begins(p, &p->takes);
+
+	if (is_small(p, bytes_at(p, &p->takes)))
+		take_units(p);
+	else
+		take_pair_chunk(p);
+	if (first)
+		acknowledge(p);
 	advance(p, &p->takes);
+}
+
+INLINE u32 sends_at_once(const struct pairs *p)
+{
+	return is_left(&p->sends) && is_small(p, bytes_at(p, &p->sends)) && has_room(p);
+}
+
+/* Nothing else can go on: each thread waits for its own units, without the others. */
+INLINE u32 only_takes_units(const struct pairs *p)
+{
+	return p->a->small && !is_left(&p->sends);
 }
 
 /*
@@ -171,16 +430,20 @@ INLINE void exchange_items(struct pairs *p)
 {
 	u32 polls = 0;
 
-	while ((p->sends.item < p->sends.end || p->takes.item < p->takes.end) &&
-	       p->state.end <= WAIT_DONE) {
-		const u32 can = can_do(p);
+	while ((is_left(&p->sends) || is_left(&p->takes)) && p->end == WAIT_DONE &&
+	       !only_takes_units(p)) {
+		u32 can = CAN_SEND;
 
+		if (!sends_at_once(p))
+			can = can_do(p);
 		if (can & CAN_SEND)
 			send_next(p);
-		if (can & CAN_TAKE)
+		if (can & CAN_TAKE) {
 			take_next(p);
+			p->end = block_end(p->end);
+		}
 		if (can & DISAGREES)
-			give_up(p, WAIT_DISAGREED);
+			give_up_all(p, WAIT_DISAGREED);
 		if (can) {
 			p->patience = patience_of(p->a->limit_ns, p->a->abort);
 			polls = 0;
@@ -190,13 +453,45 @@ INLINE void exchange_items(struct pairs *p)
 	}
 }
 
-/* Sends to this rank itself, and receives from it, in the same order. */
-INLINE void copy_items(const struct pairs *p, const struct pair_lane *l)
+/* ---- launches ---- */
+
+/* Small items that this block still has to take. */
+INLINE u32 takes_left(const struct pairs *p)
 {
-	ROLLED for (u32 i = 0; i < l->sends; i++)
+	struct cursor c = p->takes;
+	u32 n = 0;
+
+	for (; is_left(&c); n++)
+		advance(p, &c);
+	return n;
+}
+
+/* For the next launch; all but the end. */
+INLINE void keep_progress(const struct pairs *p, u64 place, u32 taken)
+{
+	GLOBAL struct pair_progress *kept = (GLOBAL struct pair_progress *)place;
+
+	block_barrier(); /* all have read the state */
+	if (thread_id())
+		return;
+	kept->sent = p->state.sent;
+	kept->taken = taken;
+	kept->freed = p->state.freed;
+	if (p->a->small)
+		return;
+	kept->chunks_sent = p->state.chunks_sent;
+	kept->chunks_taken = p->state.chunks_taken;
+	kept->chunks_freed = p->state.chunks_freed;
+}
+
+/* Sends to this rank itself, and receives from it, in the same order. */
+INLINE void copy_items(const struct pairs *p)
+{
+	ROLLED for (u32 i = 0; i < p->l->sends; i++)
 	{
-		const struct pair_item *from = &p->a->item[l->first + i], *to = from + l->sends;
-		const u64 chunk = chunk_of(p, from->bytes), each = chunk * p->a->blocks;
+		const struct pair_item *from = &p->a->item[p->l->first + i],
+				       *to = from + p->l->sends;
+		const u64 chunk = chunk_of(p, from->bytes), each = chunk * p->a->grid;
 
 		ROLLED for (u64 at = chunk * p->block; at < from->bytes; at += each)
 		{
@@ -211,29 +506,30 @@ KERNEL(collective_pairs)
 {
 	const struct pair_lane *l = &a.lane[block_id() / a.grid];
 	struct pairs p = {.a = &a,
+			  .l = l,
 			  .patience = patience_of(a.limit_ns, a.abort),
 			  .block = block_id() % a.grid,
-			  .peer = l->peer};
-	const u64 place =
-		a.state + ((u64)l->peer * a.blocks + p.block) * sizeof(struct pair_progress);
+			  .end = WAIT_DONE};
+	const u64 place = l->state + p.block * sizeof(struct pair_progress);
 
 	if (l->peer == a.me) {
-		copy_items(&p, l);
+		copy_items(&p);
 		return;
 	}
 	p.state = AT(const struct pair_progress, place);
+	p.sends = cursor_of(&p, l->first, l->sends);
+	p.takes = cursor_of(&p, l->first + l->sends, l->takes);
+	load_ahead(&p);
 	if (p.state.end > WAIT_DONE)
 		return;
-	p.tell = a.routes.flags.to[l->peer] + p.block * sizeof(struct pair_flags);
-	p.hear = a.routes.flags.from[l->peer] + p.block * sizeof(struct pair_flags);
-	p.to = a.routes.slots.to[l->peer];
-	p.from = a.routes.slots.from[l->peer];
-	p.sends = (struct cursor){l->first, l->first + l->sends, p.block};
-	p.takes = (struct cursor){l->first + l->sends, l->first + l->sends + l->takes, p.block};
-	skip(&p, &p.sends);
-	skip(&p, &p.takes);
 	exchange_items(&p);
-	block_barrier(); /* all have read the state */
-	if (thread_id() == 0)
-		AT(struct pair_progress, place) = p.state;
+	if (p.end == WAIT_DONE && a.small) {
+		keep_progress(&p, place, p.state.taken + takes_left(&p));
+		while (is_left(&p.takes))
+			take_next(&p);
+	} else {
+		keep_progress(&p, place, p.state.taken);
+	}
+	if (p.end != WAIT_DONE)
+		AT(u32, place + __builtin_offsetof(struct pair_progress, end)) = p.end;
 }

@@ -81,8 +81,8 @@ struct onehop_options {
 /*
  * Opens all ranks in this process: rank i is CUDA device devices[i] (devices NULL: device i). 1 <=
  * n <= ONEHOP_RANKS_MAX. Fills ret[0] to ret[n - 1], each to be closed. options may be NULL. Device
- * memory used: up to 62 MiB per GPU, in addition to the driver's own. What ranks send that have no P2P
- * access to the receiver goes through pinned host memory: up to 99 MiB for all ranks together.
+ * memory used: up to 64 MiB per GPU, in addition to the driver's own. What ranks send that have no P2P
+ * access to the receiver goes through pinned host memory: up to 103 MiB for all ranks together.
  * -ENODEV: no driver or no such device. -EBUSY: another process uses the device exclusively.
  */
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,

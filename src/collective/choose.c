@@ -5,6 +5,7 @@
 #define FLAGGED_THREADS 128u
 #define FLAGGED_UNITS   256u /* a block, rank and set */
 #define FLAGGED_ROUNDS  4u   /* with more, chunks are faster on every path that was measured */
+#define PAIR_UNITS      128u /* a block and set */
 #define PIPED_THREADS   512u
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
@@ -160,6 +161,8 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 	ret->flagged_blocks = at_most(2 * blocks, !ret->direct ? 64 : n > 4 ? 128 : 256);
 	ret->piped_blocks = at_most(blocks, ret->direct ? 128 : 64);
 	ret->pair_blocks = at_most(blocks, !ret->direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
+	ret->pair_units =
+		PAIR_UNITS * (ret->direct && n == 2 ? 2 : 1) / (ret->direct && n > 4 ? 2 : 1);
 	size_slots(ret);
 	ret->chunk_min = at_most(ret->direct ? CHUNK_MIN : HOST_CHUNK_MIN, ret->slot_bytes);
 	ret->costs = ret->direct ? direct_paths : host_paths;

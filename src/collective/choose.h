@@ -86,6 +86,7 @@ struct comm_facts {
 	unsigned flagged_threads, piped_threads; /* of a block, wanted */
 	uint32_t slot_bytes;                     /* of a piped chunk, at most */
 	unsigned pair_blocks;                    /* of a send or receive */
+	unsigned pair_units;                     /* of a small one, a block */
 	uint32_t pair_slot_bytes;                /* of its chunk, at most */
 	unsigned chunks;                         /* wanted of a block, at least */
 	unsigned chunk_min;                      /* bytes, but of the last ones */

@@ -187,6 +187,7 @@ int comm_connect(struct onehop_comm *c, const struct slots *s, const struct slot
 	c->routes.all = c->routes.pair;
 	slots_ways(f, s, AREA_FIRST, true, c->me, seen, &c->routes.all.first);
 	slots_ways(f, s, AREA_PAIR_FLAGS, false, c->me, seen, &c->routes.pairs.flags);
+	slots_ways(f, s, AREA_MESSAGES, false, c->me, seen, &c->routes.pairs.sets);
 	slots_ways(f, s, AREA_PAIRS, false, c->me, seen, &c->routes.pairs.slots);
 	return make_scratch(c);
 }

@@ -47,6 +47,11 @@ struct comm_ways {
 	u32 hosts;
 };
 
+/* Of sends and receives: counters, units and chunks. */
+struct pair_routes {
+	struct collective_ways flags, sets, slots;
+};
+
 /* Those of large operations: separate data to each rank, the same to all; and of sends and receives. */
 struct comm_routes {
 	struct collective_routes pair, all;

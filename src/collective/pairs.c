@@ -41,6 +41,24 @@ static int check_own(const struct onehop_comm *c, const struct collective_pairs_
 	return 0;
 }
 
+static struct pair_lane lane_of(const struct onehop_comm *c, u32 peer, u32 first)
+{
+	const struct pair_routes *w = &c->routes.pairs;
+
+	return (struct pair_lane){
+		.peer = peer,
+		.first = first,
+		.state = c->pairs_state +
+			 (u64)peer * c->facts.pair_blocks * sizeof(struct pair_progress),
+		.tell = w->flags.to[peer],
+		.hear = w->flags.from[peer],
+		.sets_to = w->sets.to[peer],
+		.sets_from = w->sets.from[peer],
+		.slots_to = w->slots.to[peer],
+		.slots_from = w->slots.from[peer],
+	};
+}
+
 /*
  * Lane k pairs the ranks whose sum is k, modulo n: each rank with one other, and both have it at the same place. Blocks
  * start in ascending order, so launches end even if only one block of each rank runs at a time.
@@ -53,7 +71,7 @@ static int fill_lanes(const struct onehop_comm *c, const struct pair_call *calls
 
 	for (u32 k = 0; r == 0 && k < a->n; k++) {
 		const u32 peer = (k + a->n - c->me) % a->n;
-		struct pair_lane l = {.peer = peer, .first = items};
+		struct pair_lane l = lane_of(c, peer, items);
 
 		l.sends = add_items(a, &items, calls, n, peer, false);
 		l.takes = add_items(a, &items, calls, n, peer, true);
@@ -65,17 +83,33 @@ static int fill_lanes(const struct onehop_comm *c, const struct pair_call *calls
 	return r;
 }
 
-/* Blocks of a lane: no more than the largest item has chunks. */
-static u32 grid_of(const struct pair_call *calls, size_t n, u32 blocks)
+/* Of a small item, in a block: the first unit tells the size. */
+static u32 part_bytes(const struct comm_facts *f)
+{
+	return (f->pair_units - 1) * FLAGGED_DATA_BYTES(0);
+}
+
+/* Blocks of a lane: no more than any item has parts. */
+static void fill_grid(const struct pair_call *calls, size_t n, struct collective_pairs_args *a)
 {
 	u64 most = 1;
 
+	a->small = 1;
 	for (size_t i = 0; i < n; i++) {
-		const u64 chunks = (calls[i].bytes + PAIR_CHUNK_MIN - 1) / PAIR_CHUNK_MIN;
+		const bool small = calls[i].bytes <= a->small_bytes;
+		const u64 part = small ? a->part_bytes : PAIR_CHUNK_MIN;
+		const u64 parts = (calls[i].bytes + part - 1) / part;
 
-		most = chunks > most ? chunks : most;
+		a->small &= small;
+		most = parts > most ? parts : most;
 	}
-	return most < blocks ? (u32)most : blocks;
+	a->grid = most < a->blocks ? (u32)most : a->blocks;
+}
+
+/* Of a small item each thread has a unit. */
+static u32 threads_of(const struct comm_facts *f, bool small)
+{
+	return !small ? f->piped_threads : f->threads < f->pair_units ? f->threads : f->pair_units;
 }
 
 /* What the peers are shown: all that is not to this rank itself. */
@@ -93,8 +127,10 @@ static size_t list_messages(const struct onehop_comm *c, const struct pair_call 
 
 int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *calls, size_t n)
 {
-	struct collective_pairs_args a = {.routes = c->routes.pairs,
-					  .state = c->pairs_state,
+	struct collective_pairs_args a = {.set_bytes = slots_pair_set_bytes(&c->facts),
+					  .part_bytes = part_bytes(&c->facts),
+					  .small_bytes =
+						  part_bytes(&c->facts) * c->facts.pair_blocks,
 					  .slot_bytes = c->facts.pair_slot_bytes,
 					  .report = c->report,
 					  .abort = c->abort,
@@ -103,10 +139,7 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 					  .n = c->facts.n,
 					  .me = c->me,
 					  .blocks = c->facts.pair_blocks};
-	struct launch l = {.kernel = KERNEL_collective_pairs,
-			   .threads = c->facts.piped_threads,
-			   .args = &a,
-			   .args_size = sizeof(a)};
+	struct launch l = {.kernel = KERNEL_collective_pairs, .args = &a, .args_size = sizeof(a)};
 	struct agree_message messages[PAIR_ITEMS];
 	struct comm_shown shown = {.name = "send and recv", .messages = messages};
 	int r;
@@ -120,8 +153,9 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 	r = fill_lanes(c, calls, n, &a);
 	if (r < 0)
 		return r;
-	a.grid = grid_of(calls, n, a.blocks);
+	fill_grid(calls, n, &a);
 	l.blocks = a.lanes * a.grid;
+	l.threads = threads_of(&c->facts, a.small);
 	shown.n = list_messages(c, calls, n, messages);
 	r = comm_launch(c, stream, &l, &shown);
 	if (r == 0)

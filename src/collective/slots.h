@@ -14,6 +14,7 @@ enum slots_area {
 	AREA_FLAGGED_SECOND,
 	AREA_FLAGS,      /* piped */
 	AREA_PAIR_FLAGS, /* of sends and receives */
+	AREA_MESSAGES,   /* their units */
 	AREA_FIRST,
 	AREA_SECOND,
 	AREA_PAIRS,
@@ -43,6 +44,9 @@ void slots_make(const struct comm_facts *f, struct slots *ret);
 /* Of the flagged slots of a block, and of all blocks in one set. */
 u32 slots_block_bytes(const struct comm_facts *f);
 u32 slots_set_bytes(const struct comm_facts *f);
+
+/* Of the units of a message in one block. */
+u32 slots_pair_set_bytes(const struct comm_facts *f);
 
 /* Rows of flagged slots that rank `me` writes in the host's memory, each of two sets: how many, and where the first one is. */
 u32 slots_host_rows(const struct comm_facts *f, const struct slots *s, u32 me,

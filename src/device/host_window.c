@@ -263,11 +263,10 @@ static void spans_collective_levels(const void *args, struct host_passage *p)
 static void spans_collective_pairs(const void *args, struct host_passage *p)
 {
 	const struct collective_pairs_args *a = args;
-	u32 peers = 0;
 
 	for (u32 i = 0; i < a->lanes; i++)
-		peers |= 1u << a->lane[i].peer;
-	add_places(p, a->routes.flags.to, peers & ~(1u << a->me));
+		if (a->lane[i].peer != a->me)
+			add(p, a->lane[i].tell, sizeof(u64), true);
 }
 
 static void spans_exchange(const void *args, struct host_passage *p)

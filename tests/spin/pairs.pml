@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of kernels/collective_pairs.c, for one block of a pair of ranks: slots that the sender fills in turn, a
- * counter of chunks that arrived, and one of chunks that were taken out again. Both ranks send and receive. With each
- * chunk comes the size of its message; in one message, any, or none, rank 0 sends another one than rank 1 expects.
+ * How kernels/collective_pairs.c sends chunks of large messages, for one block of a pair of ranks: slots that the sender
+ * fills in turn, a counter of chunks that arrived, and one of chunks that were taken out again. Both ranks send and
+ * receive. (Where a message begins, a unit tells its size: messages.pml.)
  *
  * Spin's memory is sequentially consistent, the real one is not: a store only becomes pending, and a process of its own
  * lets it land at any later time and in any order. A counter is stored with release order: it lands after what its rank
@@ -43,26 +43,14 @@ byte arrived[2] = VALUE(0);
 byte freed[2] = VALUE(0);
 byte next_arrived[2], next_freed[2]; /* the value, plus one; 0: nothing is pending */
 
-/* Of the message, as they say: 1, or 2 if it is the odd one; 0: never written, or nothing is pending. */
-byte size[2 * SLOTS], next_size[2 * SLOTS];
-byte odd = CHUNKS; /* a message is a chunk here */
-bool failed;
-#define SIZE_OF(from, chunk) ((from) == 0 && (chunk) == odd -> 2 : 1)
-
 #ifdef NO_RELEASE
 #define RELEASED(from) true
 #else
-#ifdef SIZE_LATE
-#define IS_PENDING(place) (pending[place] != 0)
-#else
-#define IS_PENDING(place) (pending[place] != 0 || next_size[place] != 0)
-#endif
-#define RELEASED(from) (!IS_PENDING(PLACE(from, 0)) && !IS_PENDING(PLACE(from, 1)))
+#define RELEASED(from) (!pending[PLACE(from, 0)] && !pending[PLACE(from, 1)])
 #endif
 
 #define LAND(i) \
-	:: atomic { pending[i] -> memory[i] = pending[i]; pending[i] = 0 } \
-	:: atomic { next_size[i] -> size[i] = next_size[i]; next_size[i] = 0 }
+	:: atomic { pending[i] -> memory[i] = pending[i]; pending[i] = 0 }
 #define LAND_ARRIVED(from) \
 	:: atomic { next_arrived[from] && RELEASED(from) -> \
 		arrived[from] = next_arrived[from] - 1; next_arrived[from] = 0 }
@@ -94,12 +82,6 @@ end:	do
 #define CAN_TAKE (taken < CHUNKS && MAY_TAKE)
 #endif
 
-#ifdef NO_SIZE
-#define AGREES true
-#else
-#define AGREES (size[PLACE(1 - me, SLOT_OF(taken))] == 1)
-#endif
-
 proctype rank(byte me)
 {
 	byte sent = 0, taken = 0;
@@ -108,32 +90,22 @@ proctype rank(byte me)
 	:: CAN_SEND ->
 		/* Two stores to one place land in their order. */
 		atomic {
-			pending[PLACE(me, SLOT_OF(sent))] == 0 && next_size[PLACE(me, SLOT_OF(sent))] == 0 ->
-			pending[PLACE(me, SLOT_OF(sent))] = sent + 1;
-			next_size[PLACE(me, SLOT_OF(sent))] = SIZE_OF(me, sent)
+			pending[PLACE(me, SLOT_OF(sent))] == 0 ->
+			pending[PLACE(me, SLOT_OF(sent))] = sent + 1
 		}
 		atomic { sent++; next_arrived[me] = VALUE(sent) + 1 }
 	:: CAN_TAKE ->
 #ifdef FREES_EARLY
 		next_freed[1 - me] = VALUE(taken + 1) + 1;
 #endif
-		if
-		:: AGREES -> assert(SIZE_OF(1 - me, taken) == 1)
-		:: else ->
-			assert(SIZE_OF(1 - me, taken) == 2);
-			failed = true;
-			break
-		fi;
 		assert(memory[PLACE(1 - me, SLOT_OF(taken))] == taken + 1);
 		atomic { taken++; next_freed[1 - me] = VALUE(taken) + 1 }
 	:: sent == CHUNKS && taken == CHUNKS -> break
-	:: failed -> break
 	od
 }
 
 init
 {
-	select (odd : 0 .. CHUNKS);
 	atomic {
 		run rank(0);
 		run rank(1)

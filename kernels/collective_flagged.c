@@ -139,18 +139,15 @@ INLINE u32 sending(const struct collective_shape *s, u32 mask, u64 offset)
 	return mask & those;
 }
 
-/* The reduced elements go to the output and on to others. */
+/* The reduced elements go to the output and on to others. mine: n bytes. */
 INLINE void reduce_unit(const struct collective_flagged_args *a, const struct flagged *f,
-			vector16 *words, u64 at, u64 offset)
+			vector16 *words, vector16 mine, u64 n, u64 at, u64 offset)
 {
 	const struct collective_shape *s = &a->s;
-	const u64 n = part_in(s, s->me, offset, f->data);
-	vector16 mine = vector_of(0, 0), sum;
+	vector16 sum;
 
 	if (!n)
 		return;
-	if (s->own)
-		mine = load_unit_data(piece_in(s, s->me) + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
 	sum = reduce_words(s->type, s->op, s->n, s->scale, words, sources_of(s));
@@ -181,9 +178,12 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 	const u32 reduced = s->op != REDUCE_OP_N;
 	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
 	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
-	u32 mask = reduced ? (part_in(s, s->me, offset, 1) ? s->pull : 0)
-			   : sending(s, s->pull, offset);
+	const u64 n = reduced ? part_in(s, s->me, offset, f->data) : 0;
+	const u32 mask = reduced ? (n ? s->pull : 0) : sending(s, s->pull, offset);
+	vector16 mine = vector_of(0, 0);
 
+	if (n && s->own) /* before it waits */
+		mine = load_unit_data(piece_in(s, s->me) + offset, n);
 	take_unit(&a->first, f, index ? mask : others, at, words);
 	if (f->how != WAIT_DONE)
 		return;
@@ -192,7 +192,7 @@ INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged
 	if (!reduced)
 		place_words(s, f, words, s->pull, offset);
 	else if (s->keep || s->push2)
-		reduce_unit(a, f, words, at, offset);
+		reduce_unit(a, f, words, mine, n, at, offset);
 }
 
 INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged *f, u64 index,

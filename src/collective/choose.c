@@ -209,6 +209,57 @@ static bool can_be(const struct comm_facts *f, const struct groups *g)
 	return true;
 }
 
+struct search {
+	const struct comm_facts *f;
+	const enum nearness *near;
+	enum nearness least; /* of ranks of a group */
+};
+
+static bool fits(const struct search *x, const struct groups *g, unsigned group, unsigned rank)
+{
+	unsigned members = 0;
+
+	for (unsigned i = 0; i < rank; i++) {
+		if (g->of[i] != group)
+			continue;
+		if (!both_direct(x->f, i, rank) || x->near[i * x->f->n + rank] < x->least)
+			return false;
+		members++;
+	}
+	return members < g->size;
+}
+
+/* Ranks from `rank` on, in groups of g->size; false: there are none of which all ranks reach each other. */
+static bool divide_direct(const struct search *x, unsigned rank, struct groups *g)
+{
+	const struct groups before = *g;
+
+	for (unsigned i = 0; rank < x->f->n && i <= before.n && i < x->f->n / g->size; i++) {
+		if (!fits(x, g, i, rank))
+			continue;
+		g->of[rank] = (uint8_t)i;
+		g->n += i == g->n;
+		if (divide_direct(x, rank + 1, g))
+			return true;
+		*g = before;
+	}
+	return rank == x->f->n;
+}
+
+/* Where a pair that is not direct divides those that are near: the largest parts of them without such a pair. */
+static bool find_direct(struct comm_facts *f, const enum nearness *near)
+{
+	for (int far = 0; far < 2; far++)
+		for (unsigned size = f->n / 2; size > 1; size--) {
+			const struct search x = {f, near, far ? NEAR_UNKNOWN : NEAR_SOCKET};
+
+			f->groups = (struct groups){.size = size};
+			if (f->n % size == 0 && divide_direct(&x, 0, &f->groups))
+				return true;
+		}
+	return false;
+}
+
 /* As large as they can be: traffic through the host's memory is slower than on any direct path. */
 static void group_direct(struct comm_facts *f, const enum nearness *near)
 {
@@ -222,7 +273,9 @@ static void group_direct(struct comm_facts *f, const enum nearness *near)
 	for (unsigned i = 0; i < f->n * f->n; i++)
 		seen[i] = seen[i] == NEAR_SOCKET ? near[i] : NEAR_FAR;
 	groups_make(f->n, seen, &f->groups);
-	if (!can_be(f, &f->groups))
+	if (f->groups.n && can_be(f, &f->groups))
+		return;
+	if (!find_direct(f, near))
 		f->groups = (struct groups){0};
 }
 

@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -621,6 +622,37 @@ static void groups_are_direct_within(void **state)
 	assert_int_equal(f.groups.n, 2);
 }
 
+/* The nearest ranks of which each reaches all others of its group, in the largest groups that there are. */
+static void groups_go_round_pairs_that_are_not_direct(void **state)
+{
+	static const uint8_t sockets[] = {0, 0, 0, 0, 1, 1, 1, 1};
+	uint32_t reach[8];
+	enum nearness of[64];
+	struct comm_facts f;
+
+	(void)state;
+	memset(reach, 0xff, sizeof(reach));
+	for (unsigned i = 0; i < 64; i++)
+		of[i] = i / 32 == i % 8 / 4 ? NEAR_SOCKET : NEAR_FAR;
+	reach[2] &= ~(1u << 7); /* one way, between the sockets, which are groups all the same */
+	comm_facts_mix(8, reach, BLOCKS, THREADS, &f);
+	comm_facts_place(&f, of, NULL);
+	assert_memory_equal(f.groups.of, sockets, sizeof(sockets));
+	reach[1] &= ~1u; /* one way, within a socket */
+	comm_facts_mix(8, reach, BLOCKS, THREADS, &f);
+	comm_facts_place(&f, of, NULL);
+	assert_int_equal(f.groups.size, 2);
+	assert_int_equal(f.groups.n, 4);
+	for (unsigned i = 0; i < 8; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (f.groups.of[i] == f.groups.of[j]) {
+				assert_int_equal(i / 4, j / 4);
+				assert_true(i != 1 || j != 0);
+			}
+	/* What they share is the link between the sockets, whatever the groups. */
+	assert_memory_equal(f.shared.of, sockets, sizeof(sockets));
+}
+
 /* What the shim takes over, and what is said of its gain, are of the same sizes. */
 static void ranges_of_what_is_faster_are_its_sizes(void **state)
 {
@@ -666,6 +698,7 @@ int main(void)
 		cmocka_unit_test(what_crosses_links_is_counted),
 		cmocka_unit_test(some_direct_pairs_are_used_in_levels),
 		cmocka_unit_test(groups_are_direct_within),
+		cmocka_unit_test(groups_go_round_pairs_that_are_not_direct),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

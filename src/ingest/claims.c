@@ -319,13 +319,17 @@ void claim_line(struct claims *c, struct claim_at at, const char *line, const ch
 bool claim_function(struct claims *c, struct claim_at at, const char *address,
 		    char ret_name[static PCI_ADDRESS_LEN])
 {
+	const size_t before = c->answer_n;
 	struct pci_address a;
 
-	if (pci_address_parse(address, &a) < 0 || a.domain == PCI_NO_ADDRESS)
+	/* One more than a machine may have: it is refused for that, and the others only take memory. */
+	if (c->function_n > MACHINE_MOST_FUNCTIONS || pci_address_parse(address, &a) < 0 ||
+	    a.domain == PCI_NO_ADDRESS)
 		return false;
 	pci_address_format(a, ret_name);
 	c->has_addresses = true;
 	claim(c, at, "", "function/%s", ret_name);
+	c->function_n += c->answer_n - before;
 	return true;
 }
 

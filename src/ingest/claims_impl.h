@@ -72,6 +72,7 @@ struct claims {
 	size_t disagreement_n;
 	struct claim_gap *gaps;
 	size_t gap_n;
+	size_t function_n;
 	bool has_addresses;
 	bool too_many; /* everything after that is ignored */
 };

@@ -200,6 +200,8 @@ struct pair_progress {
 /* A send or a receive: the caller's memory. */
 struct pair_item {
 	u64 address, bytes;
+	u32 part; /* bytes, at most: both ranks divide an item in the same way */
+	u32 unused;
 };
 
 /* What is exchanged with one peer: items from `first` on, first those that are sent. */

@@ -23,6 +23,7 @@ struct pairs {
 	u32 end;   /* enum wait_end */
 	u32 ahead; /* not 0: this thread's first unit of what is sent is loaded */
 	vector16 unit;
+	u32 slots; /* for chunks, of which all threads know that they are free */
 	struct pair_progress state;
 };
 
@@ -33,20 +34,6 @@ INLINE u32 is_small(const struct pairs *p, u64 bytes)
 	return bytes <= p->a->small_bytes;
 }
 
-INLINE u64 chunk_of(const struct pairs *p, u64 bytes)
-{
-	const u64 share = (bytes / p->a->blocks + 15) / 16 * 16;
-	const u64 least = share < PAIR_CHUNK_MIN ? PAIR_CHUNK_MIN : share;
-
-	return least < p->a->slot_bytes ? least : p->a->slot_bytes;
-}
-
-/* Both ranks divide an item in the same way. */
-INLINE u64 part_size(const struct pairs *p, u64 bytes)
-{
-	return is_small(p, bytes) ? p->a->part_bytes : chunk_of(p, bytes);
-}
-
 INLINE u64 bytes_at(const struct pairs *p, const struct cursor *c)
 {
 	return p->a->item[c->item].bytes;
@@ -54,7 +41,7 @@ INLINE u64 bytes_at(const struct pairs *p, const struct cursor *c)
 
 INLINE u64 offset_at(const struct pairs *p, const struct cursor *c)
 {
-	return c->part * part_size(p, bytes_at(p, c));
+	return c->part * p->a->item[c->item].part;
 }
 
 /* Moves to the next part of this block. The first part of an item exists even without data: it tells the size. */
@@ -98,7 +85,7 @@ INLINE u64 address_at(const struct pairs *p, const struct cursor *c)
 
 INLINE u32 bytes_of_part(const struct pairs *p, const struct cursor *c)
 {
-	const u64 left = bytes_at(p, c) - offset_at(p, c), most = part_size(p, bytes_at(p, c));
+	const u64 left = bytes_at(p, c) - offset_at(p, c), most = p->a->item[c->item].part;
 
 	return (u32)(left < most ? left : most);
 }
@@ -292,6 +279,7 @@ INLINE void send_pair_chunk(struct pairs *p)
 	copy_out(pair_slot(p, p->l->slots_to, p->state.chunks_sent), address_at(p, &p->sends),
 		 bytes_of_part(p, &p->sends));
 	p->state.chunks_sent++;
+	p->slots -= p->slots != 0;
 	block_barrier();
 	if (thread_id() == 0)
 		store_release(FLAG(p, tell, arrived), p->state.chunks_sent);
@@ -324,28 +312,24 @@ INLINE u32 look_for_room(struct pairs *p)
 	return p->state.chunks_sent - p->state.chunks_freed < PAIR_SLOTS ? CAN_SEND : 0;
 }
 
-INLINE u32 look_for_item(const struct pairs *p)
-{
-	const u64 set = set_at(p, p->l->sets_from, p->state.taken);
-	const vector16 unit = load_halves(set);
-
-	if (!has_come(unit, message_flag(p->state.taken)))
-		return 0;
-	return size_in(unit) == bytes_at(p, &p->takes) ? CAN_TAKE : DISAGREES;
-}
-
+/* Size and counter are loaded at once: each takes a microsecond in the host's memory. */
 INLINE u32 look_for_part(const struct pairs *p)
 {
-	u32 can = CAN_TAKE;
+	const u32 first = begins(p, &p->takes);
+	u32 arrived = p->state.chunks_taken + 1;
+	vector16 unit = vector_of(0, 0);
 
 	if (!is_left(&p->takes))
 		return 0;
-	if (begins(p, &p->takes))
-		can = look_for_item(p);
-	if (can != CAN_TAKE || is_small(p, bytes_at(p, &p->takes)))
-		return can;
-	return (int)(load_acquire(FLAG(p, hear, arrived)) - p->state.chunks_taken) > 0 ? CAN_TAKE
-										       : 0;
+	if (first)
+		unit = load_halves(set_at(p, p->l->sets_from, p->state.taken));
+	if (!is_small(p, bytes_at(p, &p->takes)))
+		arrived = load_acquire(FLAG(p, hear, arrived));
+	if (first && !has_come(unit, message_flag(p->state.taken)))
+		return 0;
+	if (first && size_in(unit) != bytes_at(p, &p->takes))
+		return DISAGREES;
+	return (int)(arrived - p->state.chunks_taken) > 0 ? CAN_TAKE : 0;
 }
 
 /*
@@ -413,7 +397,8 @@ INLINE void take_next(struct pairs *p)
 
 INLINE u32 sends_at_once(const struct pairs *p)
 {
-	return is_left(&p->sends) && is_small(p, bytes_at(p, &p->sends)) && has_room(p);
+	return is_left(&p->sends) && (!begins(p, &p->sends) || has_room(p)) &&
+	       (is_small(p, bytes_at(p, &p->sends)) || p->slots);
 }
 
 /* Nothing else can go on: each thread waits for its own units, without the others. */
@@ -439,8 +424,11 @@ INLINE void exchange_items(struct pairs *p)
 		if (can & CAN_SEND)
 			send_next(p);
 		if (can & CAN_TAKE) {
+			const u32 small = is_small(p, bytes_at(p, &p->takes));
+
 			take_next(p);
-			p->end = block_end(p->end);
+			if (small) /* each thread by itself */
+				p->end = block_end(p->end);
 		}
 		if (can & DISAGREES)
 			give_up_all(p, WAIT_DISAGREED);
@@ -491,7 +479,8 @@ INLINE void copy_items(const struct pairs *p)
 	{
 		const struct pair_item *from = &p->a->item[p->l->first + i],
 				       *to = from + p->l->sends;
-		const u64 chunk = chunk_of(p, from->bytes), each = chunk * p->a->grid;
+		const u64 chunk = p->a->small ? PAIR_CHUNK_MIN : from->part,
+			  each = chunk * p->a->grid;
 
 		ROLLED for (u64 at = chunk * p->block; at < from->bytes; at += each)
 		{
@@ -522,6 +511,7 @@ KERNEL(collective_pairs)
 	load_ahead(&p);
 	if (p.state.end > WAIT_DONE)
 		return;
+	p.slots = PAIR_SLOTS - (p.state.chunks_sent - p.state.chunks_freed);
 	exchange_items(&p);
 	if (p.end == WAIT_DONE && a.small) {
 		keep_progress(&p, place, p.state.taken + takes_left(&p));

@@ -161,8 +161,7 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 	ret->flagged_blocks = at_most(2 * blocks, !ret->direct ? 64 : n > 4 ? 128 : 256);
 	ret->piped_blocks = at_most(blocks, ret->direct ? 128 : 64);
 	ret->pair_blocks = at_most(blocks, !ret->direct ? 32 : n > 4 ? 32 : n > 2 ? 64 : 128);
-	ret->pair_units =
-		PAIR_UNITS * (ret->direct && n == 2 ? 2 : 1) / (ret->direct && n > 4 ? 2 : 1);
+	ret->pair_units = PAIR_UNITS * (n == 2 ? 2 : 1) / (ret->direct && n > 4 ? 2 : 1);
 	size_slots(ret);
 	ret->chunk_min = at_most(ret->direct ? CHUNK_MIN : HOST_CHUNK_MIN, ret->slot_bytes);
 	ret->costs = ret->direct ? direct_paths : host_paths;

@@ -6,6 +6,23 @@
 
 #include <errno.h>
 
+/* Of a small item, in a block: the first unit tells the size. */
+static u32 part_bytes(const struct comm_facts *f)
+{
+	return (f->pair_units - 1) * FLAGGED_DATA_BYTES(0);
+}
+
+/* Small items fill sets of units; of a large one all blocks get chunks of equal size, at least. */
+static u32 part_of(const struct collective_pairs_args *a, u64 bytes)
+{
+	const u64 share = (bytes / a->blocks + 15) / 16 * 16;
+	const u64 least = share < PAIR_CHUNK_MIN ? PAIR_CHUNK_MIN : share;
+
+	if (bytes <= a->small_bytes)
+		return a->part_bytes;
+	return (u32)(least < a->slot_bytes ? least : a->slot_bytes);
+}
+
 /* Appends the calls of one direction to the items of a lane. */
 static u32 add_items(struct collective_pairs_args *a, u32 *at, const struct pair_call *calls,
 		     size_t n, u32 peer, bool takes)
@@ -14,7 +31,8 @@ static u32 add_items(struct collective_pairs_args *a, u32 *at, const struct pair
 
 	for (size_t i = 0; i < n; i++)
 		if ((u32)calls[i].peer == peer && calls[i].takes == takes)
-			a->item[(*at)++] = (struct pair_item){calls[i].address, calls[i].bytes};
+			a->item[(*at)++] = (struct pair_item){calls[i].address, calls[i].bytes,
+							      part_of(a, calls[i].bytes), 0};
 	return *at - first;
 }
 
@@ -83,12 +101,6 @@ static int fill_lanes(const struct onehop_comm *c, const struct pair_call *calls
 	return r;
 }
 
-/* Of a small item, in a block: the first unit tells the size. */
-static u32 part_bytes(const struct comm_facts *f)
-{
-	return (f->pair_units - 1) * FLAGGED_DATA_BYTES(0);
-}
-
 /* Blocks of a lane: no more than any item has parts. */
 static void fill_grid(const struct pair_call *calls, size_t n, struct collective_pairs_args *a)
 {
@@ -96,11 +108,10 @@ static void fill_grid(const struct pair_call *calls, size_t n, struct collective
 
 	a->small = 1;
 	for (size_t i = 0; i < n; i++) {
-		const bool small = calls[i].bytes <= a->small_bytes;
-		const u64 part = small ? a->part_bytes : PAIR_CHUNK_MIN;
+		const u64 part = part_of(a, calls[i].bytes);
 		const u64 parts = (calls[i].bytes + part - 1) / part;
 
-		a->small &= small;
+		a->small &= calls[i].bytes <= a->small_bytes;
 		most = parts > most ? parts : most;
 	}
 	a->grid = most < a->blocks ? (u32)most : a->blocks;

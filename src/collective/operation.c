@@ -391,13 +391,14 @@ void operation_moves(const struct comm_facts *f, unsigned me, const struct opera
 {
 	const struct mover x = {f, me, each, context};
 	const unsigned stages = s->stages ? s->stages : 1, shares = s->stages ? s->shares : 1;
-	const struct collective_shape *last = s->stages ? &s->level[(stages - 1) * shares] : &s->s;
+	const struct collective_shape *last =
+		s->stages ? &s->level[(size_t)(stages - 1) * shares] : &s->s;
 
 	move(&x, &s->s, s->s.push, (struct operation_move){MOVE_SEND, 0, 1});
 	for (unsigned k = 0; k < stages; k++)
 		for (unsigned i = 0; i < shares; i++) {
 			const struct collective_shape *part =
-				s->stages ? &s->level[k * shares + i] : &s->s;
+				s->stages ? &s->level[(size_t)k * shares + i] : &s->s;
 
 			/* Another rank's share. */
 			if (s->stages && !part->keep && !part->push2)
@@ -706,8 +707,8 @@ void operation_choose(const struct comm_facts *f, enum operation o, uint64_t cou
 
 static unsigned chosen_place(const struct view *v)
 {
-	const u64 key = v->call->count * OPERATION_N * ELEMENT_TYPE_N +
-			v->call->type * OPERATION_N + (unsigned)v->o;
+	const u64 key =
+		(v->call->count * ELEMENT_TYPE_N + v->call->type) * OPERATION_N + (unsigned)v->o;
 
 	return (unsigned)(key * 0x9e3779b97f4a7c15ul >> 32) % COMM_CHOSEN;
 }

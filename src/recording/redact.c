@@ -990,7 +990,8 @@ static void find_hosts_of_text(struct redaction *r, const char *line)
 	add_hosts_with_port(r, line);
 	add_host_of_nccl(r, line);
 	add_host_behind(r, line, "|Linux ", " #");
-	add_host_behind(r, line, " on ", " device ");
+	if (strstr(line, " Pid ")) /* nccl-tests; "both on CUDA device 1000" names no host */
+		add_host_behind(r, line, " on ", " device ");
 	add_host_of_journal(r, line);
 }
 

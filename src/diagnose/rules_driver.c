@@ -860,7 +860,7 @@ static const char *no_forcing(const struct rule_run *run, const struct gpu *g, b
 static const char *chipset_remedy(struct rule_run *run, const struct pair_set *set)
 {
 	bool apart = false, none = false;
-	const char *not_forced = NULL, *move;
+	const char *not_forced = NULL, *move = NULL;
 
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		const char *why;
@@ -876,8 +876,12 @@ static const char *chipset_remedy(struct rule_run *run, const struct pair_set *s
 	if (none)
 		return run_text(run, "nothing on the host, and do not set ForceP2P: %s",
 				not_forced);
-	move = apart ? "move both GPUs below one PCIe switch, where the driver's lists are not used"
-		     : NULL;
+	if (apart && fact_known(run->m->kernel.hypervisor))
+		move = "put both GPUs below one PCIe switch of the virtual machine, whose bridges are "
+		       "emulated (QEMU: x3130-upstream and xio3130-downstream), where the driver's "
+		       "lists are not used";
+	else if (apart)
+		move = "move both GPUs below one PCIe switch, where the driver's lists are not used";
 	if (not_forced)
 		return run_text(run, "%s; do not set ForceP2P: %s",
 				move ? move : "`onehop test` shows what these cards can do",

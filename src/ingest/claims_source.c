@@ -515,7 +515,7 @@ static void put_environment(struct claims *c)
 	source_put_origin(c->map, "environment.txt", source_origin(c->map, entries[0].path));
 }
 
-/* As lscpu names what /sys/hypervisor or DMI would show. */
+/* As lscpu ("hypervisor") names what /sys/hypervisor or DMI would show, or the kernel log ("guest", which comes first). */
 static void put_hypervisor(struct claims *c, const struct source_entry *e)
 {
 	char *name = arena_strdup(c->arena, e->data);
@@ -539,7 +539,7 @@ static void put_cpu(struct claims *c)
 		const char *key = entries[i].path + strlen("cpu/");
 		uint64_t sockets;
 
-		if (strcmp(key, "hypervisor") == 0) {
+		if (strcmp(key, "hypervisor") == 0 || strcmp(key, "guest") == 0) {
 			put_hypervisor(c, &entries[i]);
 			continue;
 		}

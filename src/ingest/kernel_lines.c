@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "machine/kernel_log.h"
+#include "machine/machine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -155,6 +156,16 @@ static void claim_version(const struct part *p, struct claims *c, const struct t
 		claim(c, at(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
+/* The vendor and the product are one text there. Bare machines of a cloud have its name as vendor too. */
+static void claim_guest(const struct part *p, struct claims *c, const struct text_line *l,
+			const char *board)
+{
+	const char *name = strstr(board, ".metal") ? NULL : hypervisor_of_dmi(board, board);
+
+	if (name)
+		claim(c, at(p, l), name, "cpu/guest");
+}
+
 /* "DMI: Supermicro SYS-421GE-TNRT/X13DEG-OA, BIOS 2.1 10/30/2023": the product and its board. */
 static void claim_board(const struct part *p, struct claims *c, const struct text_line *l)
 {
@@ -164,6 +175,7 @@ static void claim_board(const struct part *p, struct claims *c, const struct tex
 		AUTO_FREE char *board = xstrndup(value, (size_t)(strstr(value, ", BIOS ") - value));
 
 		claim(c, at(p, l), board, "identity/board");
+		claim_guest(p, c, l, board);
 	}
 }
 

@@ -47,7 +47,7 @@ static const struct part_kind part_kinds[] = {
 	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep,
 	 .unit = kernel_lines_unit, .keeps_some = true, .missing = {"stated/whole-kernel-log"},
 	 .gives =
-		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms, also JSON (dmesg -J, journalctl -o json) and fields (journalctl -o verbose, -o export)"},
+		 "Xid, AER, IOMMU faults, BARs; kernel release and command line from the first lines of its last boot; whether the board is that of a virtual machine; what differs between its last two boots; dmesg, journalctl -k, syslog or /dev/kmsg in any of their forms, also JSON (dmesg -J, journalctl -o json) and fields (journalctl -o verbose, -o export)"},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES, .missing = {"proc/cmdline"},
 	 .gives = "kernel parameters"},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,

@@ -37,15 +37,23 @@ static const struct {
 	{"", "BHYVE", "bhyve"},
 };
 
+const char *hypervisor_of_dmi(const char *vendor, const char *product)
+{
+	for (size_t i = 0; i < ARRAY_LEN(dmi_hypervisors); i++)
+		if (strstr(vendor, dmi_hypervisors[i].vendor) &&
+		    strstr(product, dmi_hypervisors[i].product))
+			return dmi_hypervisors[i].name;
+	return NULL;
+}
+
 static struct fact_str hypervisor_by_dmi(struct reader *r)
 {
 	struct fact_str vendor = read_str(r, DMI "/sys_vendor");
 	struct fact_str product = read_str(r, DMI "/product_name");
-	const char *v = fact_str_or(vendor, ""), *p = fact_str_or(product, "");
+	const char *name = hypervisor_of_dmi(fact_str_or(vendor, ""), fact_str_or(product, ""));
 
-	for (size_t i = 0; i < ARRAY_LEN(dmi_hypervisors); i++)
-		if (strstr(v, dmi_hypervisors[i].vendor) && strstr(p, dmi_hypervisors[i].product))
-			return fact_str(dmi_hypervisors[i].name, DMI);
+	if (name)
+		return fact_str(name, DMI);
 	return fact_unknown(vendor) ? vendor : fact_str_unknown("DMI names no hypervisor");
 }
 

@@ -599,6 +599,9 @@ const char *machine_place(const struct machine *m);
 /* The GPU with this address, "0000:41:00.0"; NULL: none has it. */
 const struct gpu *machine_gpu_at(const struct machine *m, const char *pci);
 
+/* The hypervisor whose virtual machines call themselves so in their DMI tables; NULL: none. */
+const char *hypervisor_of_dmi(const char *vendor, const char *product);
+
 const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target);
 /* The scope of a GID with a known text. */
 enum gid_scope rdma_gid_scope(const struct rdma_gid *g);

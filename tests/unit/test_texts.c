@@ -1717,6 +1717,52 @@ static void causes_come_first(void **state)
 	}
 }
 
+/* The board that a kernel log names shows a guest; lscpu's word for its hypervisor counts before it, and does not contradict it. */
+static void guests_of_kernel_logs(void **state)
+{
+#define DMI_LINE(board) "[    0.000000] DMI: " board ", BIOS 1.16.2 04/01/2014\n"
+	static const struct {
+		const char *text, *name; /* NULL: nothing says that it is one */
+	} rows[] = {
+		{DMI_LINE("QEMU Standard PC (Q35 + ICH9, 2009)"), "qemu"},
+		{DMI_LINE("Google Google Compute Engine/Google Compute Engine"), "kvm"},
+		{DMI_LINE("Amazon EC2 p4d.24xlarge/"), "kvm"},
+		{DMI_LINE("Amazon EC2 m5.metal/Not Specified"), NULL},
+		{DMI_LINE("Supermicro SYS-421GE-TNRT/X13DEG-OA"), NULL},
+		{DMI_LINE("QEMU Standard PC (Q35 + ICH9, 2009)") "\n$ lscpu\nModel name: x\n"
+								 "Hypervisor vendor: KVM\n",
+		 "kvm"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine *m = machine_of_one(rows[i].text);
+		const char *name = fact_str_or(m->kernel.hypervisor, "");
+
+		if (strcmp(name, rows[i].name ? rows[i].name : "") != 0 || m->trouble_n)
+			fail_msg("row %zu: '%s'", i, name);
+		machine_free(m);
+	}
+}
+
+/* In a guest nobody can move a card to another slot of the board. */
+static void a_denial_in_a_guest(void **state)
+{
+	static const char page[] = DMI_LINE(
+		"QEMU Standard PC (Q35 + ICH9, 2009)") "\n$ nvidia-smi topo -p2p r\n"
+						       " \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n\n$ lspci -tv\n"
+						       "-[0000:00]-+-00.0  Intel Corporation 82G33/G31/P35/P31 Express DRAM Controller\n"
+						       "           +-1c.0-[01]----00.0  NVIDIA Corporation GA102GL [RTX A5000]\n"
+						       "           \\-1c.1-[02]----00.0  NVIDIA Corporation GA102GL [RTX A5000]\n";
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(page, &m, &t);
+
+	(void)state;
+	assert_non_null(strstr(finding_of(d, "p2p-chipset")->remedy, "of the virtual machine"));
+	release(d, t, m);
+}
+
 /* The device that the IOMMU blocked may be a GPU if no text lists devices; another one is none. */
 static void faults_of_unlisted_devices(void **state)
 {
@@ -3910,6 +3956,8 @@ int main(void)
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(a_denial_without_models),
 		cmocka_unit_test(an_engine_without_p2p),
+		cmocka_unit_test(guests_of_kernel_logs),
+		cmocka_unit_test(a_denial_in_a_guest),
 		cmocka_unit_test(causes_come_first),
 		cmocka_unit_test(a_driver_that_does_not_work),
 		cmocka_unit_test(faults_of_unlisted_devices),

@@ -8,7 +8,7 @@
  *   |LINE    a line of it
  *   >LINE    the last one, in which the text ends
  *   * N      N lines that nothing was read from
- *   + N      N lines that the next one stands for too
+ *   + N      N lines that the next one stands for too; -1: it is of the same line as the last
  */
 #include "ingest/kept_text.h"
 
@@ -153,8 +153,9 @@ void kept_text_write(const char *name, struct text_time time, const struct text_
 		}
 		if (!*l->text) /* the last of a run may stand for many */
 			put_empty(out, l->number - before - 1);
-		else if (l->number > before + 1) /* and so may one of a kernel log */
-			strbuf_printf(out, "+ %u\n", l->number - before - 1);
+		else if (l->number !=
+			 before + 1) /* and so may one of a kernel log; a line may be two */
+			strbuf_printf(out, "+ %" PRId64 "\n", (int64_t)l->number - before - 1);
 		strbuf_printf(out, "%c%s\n", l->open ? '>' : '|', text);
 	}
 	put_unused(out, &unused);
@@ -179,10 +180,10 @@ static int add_unused(const char *count, const char *file, unsigned number, stru
 	return 0;
 }
 
-/* Lines that the next one stands for. */
+/* Lines that the next one stands for; -1: it is of the same line as the last. */
 struct skipped_lines {
 	size_t at; /* in the text */
-	unsigned n;
+	int64_t n;
 };
 
 /* What is being read. */
@@ -218,7 +219,8 @@ static void feed_text(const struct kept_text *k, struct pasted_text *x)
 		const struct skipped_lines *s = &k->skipped[i];
 
 		pasted_feed(x, text + at, s->at - at);
-		x->lines.split.number += s->n;
+		if (s->n >= 0 || x->lines.split.number)
+			x->lines.split.number += (unsigned)s->n;
 		at = s->at;
 	}
 	pasted_feed(x, text + at, k->text.len - at);
@@ -261,12 +263,12 @@ static int read_limits(const char *s, const char *file, unsigned number, struct 
 
 static int add_skipped(const char *count, const char *file, unsigned number, struct kept_text *k)
 {
-	uint64_t n;
+	int64_t n;
 
-	if (text_to_u64(count, &n) < 0 || n > UINT32_MAX)
+	if (text_to_i64(count, &n) < 0 || n < -1 || n > INT32_MAX)
 		return bad_line(file, number, "expected a number of lines");
 	k->skipped = xrealloc(k->skipped, k->skipped_n + 1, sizeof(*k->skipped));
-	k->skipped[k->skipped_n++] = (struct skipped_lines){k->text.len, (unsigned)n};
+	k->skipped[k->skipped_n++] = (struct skipped_lines){k->text.len, n};
 	return 0;
 }
 

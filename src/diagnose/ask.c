@@ -97,11 +97,18 @@ static bool is_of_start(const struct observed *o)
 	return false;
 }
 
+/* Why the fabric manager does not run is in the text. */
+static bool is_of_manager(const struct observed *o)
+{
+	return o->kind == OBSERVED_MESSAGE &&
+	       (o->message == MESSAGE_FABRIC_VERSION || o->message == MESSAGE_FABRIC_MISSING);
+}
+
 static bool is_of_fabric(const struct observed *o)
 {
 	if (o->kind == OBSERVED_MESSAGE)
-		return o->message == MESSAGE_FABRIC_FAILED || o->message == MESSAGE_FABRIC_STALE ||
-		       o->message == MESSAGE_NO_NVSWITCH;
+		return is_of_manager(o) || o->message == MESSAGE_FABRIC_FAILED ||
+		       o->message == MESSAGE_FABRIC_STALE || o->message == MESSAGE_NO_NVSWITCH;
 	return is_failure_of(o, RUN_CUDA_ERROR) && o->failure.code == 802;
 }
 
@@ -391,7 +398,9 @@ static bool wants_driver_log(const struct diagnosis *d)
 
 static bool wants_fabric(const struct diagnosis *d)
 {
-	return any_seen(d->topology->machine, is_of_fabric);
+	const struct machine *m = d->topology->machine;
+
+	return any_seen(m, is_of_fabric) && !any_seen(m, is_of_manager);
 }
 
 static bool knows_ports(const struct machine *m)

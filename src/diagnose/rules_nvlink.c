@@ -420,12 +420,57 @@ static void report_switch(struct rule_run *run, const struct observed *o, bool f
 	evidence_text(run, f, o->from, o->text);
 }
 
+/* An NVSwitch is a bridge of NVIDIA's of no other kind (class 0680). */
+static bool lists_nvswitch(const struct machine *m)
+{
+	enum { NVIDIA = 0x10de, OTHER_BRIDGE = 0x0680 };
+
+	for (size_t i = 0; i < m->pci_n; i++)
+		if (fact_is(m->pci[i].vendor, NVIDIA) &&
+		    fact_or(m->pci[i].class_code, 0) >> 8 == OTHER_BRIDGE)
+			return true;
+	return machine_has_nvswitch(m);
+}
+
+/* systemd's answer is about this machine; whether it needs the service depends on its switches. */
+static void report_no_manager(struct rule_run *run, const struct observed *o)
+{
+	struct finding *f =
+		finding_add(run, lists_nvswitch(run->m) ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
+			    SUBJECT(DRIVER, "fabric manager"),
+			    "the " ABOUT
+			    " is not installed: on a machine with NVSwitches CUDA then fails with "
+			    "error 802");
+
+	finding_remedy(
+		run, f,
+		"install the fabric manager of exactly the driver's version "
+		"(nvidia-fabricmanager), then `systemctl enable --now nvidia-fabricmanager`. In a "
+		"virtual machine the host's fabric manager decides.");
+	evidence_text(run, f, o->from, o->text);
+}
+
+static void heard_version(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_FABRIC_VERSION);
+
+	if (o)
+		evidence_text(run,
+			      finding_add(run, CONFIDENCE_CERTAIN,
+					  SUBJECT(DRIVER, "fabric manager"),
+					  "the " ABOUT
+					  " did not start: it has another version than the "
+					  "driver"),
+			      o->from, o->text);
+}
+
 static void heard_fabric(struct rule_run *run)
 {
 	const struct observed *fatal = message_heard(run, MESSAGE_SWITCH_FATAL);
 	const struct observed *error = message_heard(run, MESSAGE_SWITCH_ERROR);
 	const struct observed *none = message_heard(run, MESSAGE_NO_NVSWITCH);
 	const struct observed *failed = message_heard(run, MESSAGE_FABRIC_FAILED);
+	const struct observed *missing = message_heard(run, MESSAGE_FABRIC_MISSING);
 	const struct observed *multicast = failed_multicast(run);
 	const struct observed *stale = message_heard(run, MESSAGE_FABRIC_STALE);
 
@@ -435,7 +480,9 @@ static void heard_fabric(struct rule_run *run)
 		report_multicast(run, multicast, stale);
 	if (none && !machine_has_nvswitch(run->m))
 		report_no_switch(run, none);
-	else if (failed)
+	else if (missing)
+		report_no_manager(run, missing);
+	else if (failed && !message_heard(run, MESSAGE_FABRIC_VERSION))
 		evidence_text(run,
 			      finding_add(run, CONFIDENCE_POSSIBLE,
 					  SUBJECT(DRIVER, "fabric manager"),
@@ -490,10 +537,12 @@ const struct rule rules_nvlink[] = {
 		.remedy = "install nvidia-fabricmanager of the driver's version",
 		.reference = "Fabric Manager User Guide, \"Installing Fabric Manager\"; "
 			     "NVIDIA/gpu-operator#544",
+		.ends_runs = true,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
 		.probe = probe_manager,
+		.heard = heard_version,
 	},
 	{0},
 };

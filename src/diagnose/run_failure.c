@@ -202,7 +202,7 @@ static const struct run_failure_meaning meanings[] = {
 	 "check the kernel log for an Xid (rules xid-*), look for messages of the program just before "
 	 "it, and run onehop test"},
 	{RUN_CUDA_ERROR, 802, "the GPUs are connected by NVSwitches that are not set up",
-	 "start the fabric manager of the driver's version (rule fabric-manager)"},
+	 "start the fabric manager of the driver's version (rules nvswitch-fabric and fabric-manager-version)"},
 	{RUN_CUDA_ERROR, 803, VERSIONS_MEANS, VERSIONS_TODO},
 	{RUN_CUDA_ERROR, 804, VERSIONS_MEANS, VERSIONS_TODO},
 	{RUN_CUDA_ERROR, 999,

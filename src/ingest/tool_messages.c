@@ -141,7 +141,8 @@ void smi_failed_observe(const struct part *p, struct machine *m)
 
 static const struct mark fabric_marks[] = {
 	{{"NV_WARN_NOTHING_TO_DO"}, MESSAGE_NO_NVSWITCH},
-	{{"fabric manager", "don't match with driver version"}, MESSAGE_FABRIC_FAILED},
+	{{"fabric manager", "don't match with driver version"}, MESSAGE_FABRIC_VERSION},
+	{{"Unit nvidia-fabricmanager", "could not be found"}, MESSAGE_FABRIC_MISSING},
 	{{"Failed to start", "abric manager"}, MESSAGE_FABRIC_FAILED},
 	{{"Failed to start", "nvidia-fabricmanager"}, MESSAGE_FABRIC_FAILED},
 	{{"Active: failed"}, MESSAGE_FABRIC_FAILED},

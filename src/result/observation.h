@@ -32,6 +32,8 @@ enum tool_message {
 	MESSAGE_MODULE_MISFIT,     /* ... because it is built for another kernel or module */
 	MESSAGE_NO_NVSWITCH,       /* the fabric manager found no NVSwitch */
 	MESSAGE_FABRIC_FAILED,     /* it did not start */
+	MESSAGE_FABRIC_VERSION,    /* ... because it has another version than the driver */
+	MESSAGE_FABRIC_MISSING,    /* systemd knows no such service */
 	MESSAGE_FABRIC_STALE,      /* it does not know GPUs that ask for multicast */
 	MESSAGE_SWITCH_FATAL,      /* the fabric manager saw an NVSwitch fail */
 	MESSAGE_SWITCH_ERROR,      /* ... report an error that it recovers from */

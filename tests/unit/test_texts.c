@@ -1745,6 +1745,49 @@ static void guests_of_kernel_logs(void **state)
 	}
 }
 
+/* Why the fabric manager does not run, where the text says it: nothing is left to ask about it. */
+static void causes_of_the_fabric_manager(void **state)
+{
+#define JOB                                                                                        \
+	"Job for nvidia-fabricmanager.service failed because the control process exited with "     \
+	"error code.\n"
+#define ANOTHER_VERSION                                                                            \
+	"Feb 24 09:28:28 box nv-fabricmanager[1507]: fabric manager NVIDIA GPU driver interface "  \
+	"version 535.183.01 don't match with driver version 550.54.15. Please update with "        \
+	"matching NVIDIA driver package.\n"
+#define SWITCH                                                                                     \
+	"c4:00.0 Bridge [0680]: NVIDIA Corporation GA100 [A100 NVSwitch] [10de:1af1] (rev a1)\n\n"
+#define NO_UNIT "Unit nvidia-fabricmanager.service could not be found.\n"
+	static const struct {
+		const char *text, *rule;
+		enum confidence confidence;
+		bool asks;
+	} rows[] = {
+		{(JOB ANOTHER_VERSION), "fabric-manager-version", CONFIDENCE_CERTAIN, false},
+		{(SWITCH NO_UNIT), "nvswitch-fabric", CONFIDENCE_CERTAIN, false},
+		{NO_UNIT, "nvswitch-fabric", CONFIDENCE_POSSIBLE, false},
+		{JOB, "nvswitch-fabric", CONFIDENCE_POSSIBLE, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct question asked[QUESTIONS_MAX];
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(rows[i].text, &m, &t);
+		const size_t n = diagnosis_ask(d, asked);
+		bool asks = false;
+
+		for (size_t k = 0; k < n; k++)
+			asks |= strstr(asked[k].command, "nvidia-fabricmanager") != NULL;
+		if (d->finding_n != 1 || strcmp(d->findings[0].rule->id, rows[i].rule) != 0 ||
+		    d->findings[0].confidence != rows[i].confidence || asks != rows[i].asks)
+			fail_msg("row %zu: %zu findings, %s", i, d->finding_n,
+				 d->finding_n ? d->findings[0].sentence : "");
+		release(d, t, m);
+	}
+}
+
 /* In a guest nobody can move a card to another slot of the board. */
 static void a_denial_in_a_guest(void **state)
 {
@@ -3958,6 +4001,7 @@ int main(void)
 		cmocka_unit_test(an_engine_without_p2p),
 		cmocka_unit_test(guests_of_kernel_logs),
 		cmocka_unit_test(a_denial_in_a_guest),
+		cmocka_unit_test(causes_of_the_fabric_manager),
 		cmocka_unit_test(causes_come_first),
 		cmocka_unit_test(a_driver_that_does_not_work),
 		cmocka_unit_test(faults_of_unlisted_devices),

@@ -24,7 +24,8 @@
 	X(collective_small)                                                                        \
 	X(collective_piped)                                                                        \
 	X(collective_levels)                                                                       \
-	X(collective_pairs)
+	X(collective_pairs)                                                                        \
+	X(collective_messages)
 
 #define KERNELS(X)                                                                                 \
 	COMMON_KERNELS(X)                                                                          \

@@ -228,3 +228,23 @@ struct collective_pairs_args {
 	u32 lanes;
 	struct pair_item item[PAIR_ITEMS];
 };
+
+/* What is exchanged with one peer, where that is at most one small item each way. What most launches use comes first. */
+#define MESSAGE_SENT  1u
+#define MESSAGE_TAKEN 2u
+struct message_lane {
+	u64 state, in, out;
+	u64 sets_to, sets_from;
+	u32 in_bytes, out_bytes;
+	u32 items; /* MESSAGE_SENT, MESSAGE_TAKEN */
+	u32 peer;
+	u64 tell, hear;
+};
+
+struct collective_messages_args {
+	u32 grid, me;
+	u32 set_bytes, part_bytes;
+	struct message_lane lane[COLLECTIVE_RANKS_MAX];
+	u64 report, abort, limit_ns;
+	u32 number, unused;
+};

@@ -5,7 +5,7 @@
  * thread of a block stores and awaits its own unit, and the block has one barrier.
  */
 #include "kernels/collective_copy.h"
-#include "kernels/collective_units.h"
+#include "kernels/collective_messages.h"
 
 /* The items of one direction that this block works on, one after the other. */
 struct cursor {
@@ -17,12 +17,9 @@ struct cursor {
 struct pairs {
 	const struct collective_pairs_args *a;
 	const struct pair_lane *l;
-	struct patience patience;
+	struct message_wait wait;
 	struct cursor sends, takes;
 	u32 block;
-	u32 end;   /* enum wait_end */
-	u32 ahead; /* not 0: this thread's first unit of what is sent is loaded */
-	vector16 unit;
 	u32 slots; /* for chunks, of which all threads know that they are free */
 	struct pair_progress state;
 };
@@ -90,174 +87,50 @@ INLINE u32 bytes_of_part(const struct pairs *p, const struct cursor *c)
 	return (u32)(left < most ? left : most);
 }
 
-INLINE u64 flag_at(const struct pairs *p, u64 flags, u32 member)
+INLINE u64 flags_at(const struct pairs *p, u64 flags)
 {
-	return flags + p->block * sizeof(struct pair_flags) + member;
+	return flags + p->block * sizeof(struct pair_flags);
 }
 
 #define FLAG(p, flags, member)                                                                     \
-	flag_at(p, (p)->l->flags, __builtin_offsetof(struct pair_flags, member))
+	(flags_at(p, (p)->l->flags) + __builtin_offsetof(struct pair_flags, member))
 
-INLINE void give_up(struct pairs *p, u32 end)
+/* ---- units ---- */
+
+INLINE struct message message_at(const struct pairs *p, const struct cursor *c, u64 sets,
+				 u32 number)
 {
-	report_end(p->a->report, p->a->abort, p->a->number, end, p->l->peer);
-	p->end = end;
+	return (struct message){.set = message_set(sets, p->a->set_bytes, p->block, number),
+				.address = address_at(p, c),
+				.size = bytes_at(p, c),
+				.bytes = bytes_of_part(p, c),
+				.flag = message_flag(number)};
 }
 
-/* ---- sets of units ---- */
-
-INLINE u64 set_at(const struct pairs *p, u64 sets, u32 number)
+/* Of the next item to send, in which this block has a part. */
+INLINE struct message begin_message(struct pairs *p)
 {
-	return sets + ((u64)p->block * PAIR_SETS + number % PAIR_SETS) * p->a->set_bytes;
-}
+	const struct message m = message_at(p, &p->sends, p->l->sets_to, p->state.sent);
 
-/*
- * A lap's flag comes again after twice as many laps as are between two cleanings: at a cleaning, what it removes has
- * other flags than what comes next. It is never 0, which memory has that was never written.
- */
-INLINE u32 message_flag(u32 number)
-{
-	return 1 + number / PAIR_SETS % (2 * CLEAN_EVERY);
-}
-
-INLINE u32 has_room(const struct pairs *p)
-{
-	return p->state.sent - p->state.freed < PAIR_SETS;
-}
-
-INLINE u32 more_were_taken(const struct pairs *p)
-{
-	return (int)(load_acquire(FLAG(p, hear, taken)) - p->state.freed) >= (int)(PAIR_SETS / 2);
-}
-
-INLINE u32 data_units(u32 bytes)
-{
-	return (bytes + FLAGGED_DATA_BYTES(0) - 1) / FLAGGED_DATA_BYTES(0);
-}
-
-/* Of unit `i`, behind the first one. */
-INLINE u32 unit_offset(u32 i)
-{
-	return (i - 1) * FLAGGED_DATA_BYTES(0);
-}
-
-INLINE u64 bytes_of_unit(u32 bytes, u32 i)
-{
-	const u32 left = bytes - unit_offset(i);
-
-	return left < FLAGGED_DATA_BYTES(0) ? left : FLAGGED_DATA_BYTES(0);
-}
-
-/* This thread's units; the first one is the size. */
-#define EVERY_MESSAGE_UNIT(i, bytes)                                                               \
-	ROLLED for (u32 i = thread_id(); i <= data_units(bytes); i += thread_count())
-
-/* What was in the set before has been taken. */
-INLINE void clean_set(const struct pairs *p, u64 set)
-{
-	clean_place(set, p->a->set_bytes);
-	fence_system();
-	block_barrier();
-}
-
-INLINE u64 begin_set(struct pairs *p)
-{
-	const u64 set = set_at(p, p->l->sets_to, p->state.sent);
-
-	if (!has_room(p))
+	if (!message_has_room(p->state.sent, p->state.freed))
 		p->state.freed += PAIR_SETS / 2;
-	if (p->state.sent / PAIR_SETS % CLEAN_EVERY == 0)
-		clean_set(p, set);
-	return set;
-}
-
-INLINE vector16 load_unit(const struct pairs *p, u32 i)
-{
-	return load_unit_data(address_at(p, &p->sends) + unit_offset(i),
-			      bytes_of_unit(bytes_of_part(p, &p->sends), i));
-}
-
-/* Does not depend on the state, which is loaded at the same time. */
-INLINE void load_ahead(struct pairs *p)
-{
-	const u32 i = thread_id();
-
-	if (!is_left(&p->sends) || !is_small(p, bytes_at(p, &p->sends)))
-		return;
-	p->ahead = 1;
-	if (i && i <= data_units(bytes_of_part(p, &p->sends)))
-		p->unit = load_unit(p, i);
+	message_clean(m.set, p->a->set_bytes, p->state.sent);
+	return m;
 }
 
 INLINE void send_units(struct pairs *p)
 {
-	const u64 set = begin_set(p);
-	const u32 flag = message_flag(p->state.sent), bytes = bytes_of_part(p, &p->sends);
+	const struct message m = begin_message(p);
 
-	EVERY_MESSAGE_UNIT(i, bytes)
-	{
-		vector16 v = vector_of(bytes_at(p, &p->sends), 0);
-
-		if (i)
-			v = p->ahead && i == thread_id() ? p->unit : load_unit(p, i);
-		store_unit(set + i * FLAGGED_UNIT_BYTES, v, flag);
-	}
-	p->ahead = 0;
-}
-
-INLINE u64 size_in(vector16 unit)
-{
-	const vector16 v = data_of_unit(unit);
-
-	return v[0] | (u64)v[1] << 32;
-}
-
-INLINE vector16 await_unit(struct pairs *p, u64 at, u32 flag)
-{
-	vector16 unit = vector_of(0, 0);
-	u32 look;
-
-	ROLLED for (u32 polls = 0; p->end == WAIT_DONE; polls++)
-	{
-		unit = load_halves(at);
-		if (has_come(unit, flag))
-			break;
-		relax(polls);
-		look = patience_look(&p->patience);
-		if (look != WAIT_RUNNING)
-			give_up(p, look);
-	}
-	return unit;
+	message_send(&m, thread_id());
 }
 
 INLINE void take_units(struct pairs *p)
 {
-	const u64 set = set_at(p, p->l->sets_from, p->state.taken), to = address_at(p, &p->takes);
-	const u32 flag = message_flag(p->state.taken), bytes = bytes_of_part(p, &p->takes);
+	const struct message m = message_at(p, &p->takes, p->l->sets_from, p->state.taken);
 
-	p->patience = patience_of(p->a->limit_ns, p->a->abort);
-	EVERY_MESSAGE_UNIT(i, bytes)
-	{
-		const vector16 unit = await_unit(p, set + i * FLAGGED_UNIT_BYTES, flag);
-
-		if (p->end != WAIT_DONE)
-			return;
-		if (i)
-			store_unit_data(to + unit_offset(i), data_of_unit(unit),
-					bytes_of_unit(bytes, i));
-		else if (size_in(unit) != bytes_at(p, &p->takes))
-			give_up(p, WAIT_DISAGREED);
-	}
-}
-
-/* Rarely, because all threads have to have loaded their units. */
-INLINE void acknowledge(struct pairs *p)
-{
-	p->state.taken++;
-	if (p->state.taken % (PAIR_SETS / 2))
-		return;
-	if (!block_any(p->end != WAIT_DONE) && thread_id() == 0)
-		store_release(FLAG(p, tell, taken), p->state.taken);
+	p->wait.patience = patience_of(p->a->limit_ns, p->a->abort);
+	message_take(&m, &p->wait);
 }
 
 /* ---- chunks ---- */
@@ -270,11 +143,10 @@ INLINE u64 pair_slot(const struct pairs *p, u64 slots, u32 number)
 INLINE void send_pair_chunk(struct pairs *p)
 {
 	if (begins(p, &p->sends)) {
-		const u64 set = begin_set(p);
+		const struct message m = begin_message(p);
 
 		if (thread_id() == 0)
-			store_unit(set, vector_of(bytes_at(p, &p->sends), 0),
-				   message_flag(p->state.sent));
+			message_store(&m, 0, message_unit(&m, 0));
 	}
 	copy_out(pair_slot(p, p->l->slots_to, p->state.chunks_sent), address_at(p, &p->sends),
 		 bytes_of_part(p, &p->sends));
@@ -303,7 +175,9 @@ INLINE void take_pair_chunk(struct pairs *p)
 
 INLINE u32 look_for_room(struct pairs *p)
 {
-	if (!is_left(&p->sends) || (begins(p, &p->sends) && !has_room(p) && !more_were_taken(p)))
+	if (!is_left(&p->sends) ||
+	    (begins(p, &p->sends) && !message_has_room(p->state.sent, p->state.freed) &&
+	     !message_more_taken(flags_at(p, p->l->hear), p->state.freed)))
 		return 0;
 	if (is_small(p, bytes_at(p, &p->sends)))
 		return CAN_SEND;
@@ -322,12 +196,13 @@ INLINE u32 look_for_part(const struct pairs *p)
 	if (!is_left(&p->takes))
 		return 0;
 	if (first)
-		unit = load_halves(set_at(p, p->l->sets_from, p->state.taken));
+		unit = load_halves(
+			message_set(p->l->sets_from, p->a->set_bytes, p->block, p->state.taken));
 	if (!is_small(p, bytes_at(p, &p->takes)))
 		arrived = load_acquire(FLAG(p, hear, arrived));
 	if (first && !has_come(unit, message_flag(p->state.taken)))
 		return 0;
-	if (first && size_in(unit) != bytes_at(p, &p->takes))
+	if (first && message_size(unit) != bytes_at(p, &p->takes))
 		return DISAGREES;
 	return (int)(arrived - p->state.chunks_taken) > 0 ? CAN_TAKE : 0;
 }
@@ -350,8 +225,8 @@ INLINE u32 can_do(struct pairs *p)
 INLINE void give_up_all(struct pairs *p, u32 end)
 {
 	if (thread_id() == 0)
-		give_up(p, end);
-	p->end = end;
+		message_give_up(&p->wait, end);
+	p->wait.end = end;
 }
 
 INLINE void rest(struct pairs *p, u32 polls)
@@ -360,7 +235,7 @@ INLINE void rest(struct pairs *p, u32 polls)
 
 	if (thread_id() == 0) {
 		relax(polls);
-		end = patience_look(&p->patience);
+		end = patience_look(&p->wait.patience);
 		end = end == WAIT_RUNNING ? WAIT_DONE : end;
 	}
 	end = block_end(end);
@@ -391,13 +266,14 @@ INLINE void take_next(struct pairs *p)
 	else
 		take_pair_chunk(p);
 	if (first)
-		acknowledge(p);
+		message_acknowledge(flags_at(p, p->l->tell), ++p->state.taken, p->wait.end);
 	advance(p, &p->takes);
 }
 
 INLINE u32 sends_at_once(const struct pairs *p)
 {
-	return is_left(&p->sends) && (!begins(p, &p->sends) || has_room(p)) &&
+	return is_left(&p->sends) &&
+	       (!begins(p, &p->sends) || message_has_room(p->state.sent, p->state.freed)) &&
 	       (is_small(p, bytes_at(p, &p->sends)) || p->slots);
 }
 
@@ -415,7 +291,7 @@ INLINE void exchange_items(struct pairs *p)
 {
 	u32 polls = 0;
 
-	while ((is_left(&p->sends) || is_left(&p->takes)) && p->end == WAIT_DONE &&
+	while ((is_left(&p->sends) || is_left(&p->takes)) && p->wait.end == WAIT_DONE &&
 	       !only_takes_units(p)) {
 		u32 can = CAN_SEND;
 
@@ -428,12 +304,12 @@ INLINE void exchange_items(struct pairs *p)
 
 			take_next(p);
 			if (small) /* each thread by itself */
-				p->end = block_end(p->end);
+				p->wait.end = block_end(p->wait.end);
 		}
 		if (can & DISAGREES)
 			give_up_all(p, WAIT_DISAGREED);
 		if (can) {
-			p->patience = patience_of(p->a->limit_ns, p->a->abort);
+			p->wait.patience = patience_of(p->a->limit_ns, p->a->abort);
 			polls = 0;
 		} else {
 			rest(p, polls++);
@@ -496,9 +372,12 @@ KERNEL(collective_pairs)
 	const struct pair_lane *l = &a.lane[block_id() / a.grid];
 	struct pairs p = {.a = &a,
 			  .l = l,
-			  .patience = patience_of(a.limit_ns, a.abort),
-			  .block = block_id() % a.grid,
-			  .end = WAIT_DONE};
+			  .wait = {.patience = patience_of(a.limit_ns, a.abort),
+				   .report = a.report,
+				   .number = a.number,
+				   .peer = l->peer,
+				   .end = WAIT_DONE},
+			  .block = block_id() % a.grid};
 	const u64 place = l->state + p.block * sizeof(struct pair_progress);
 
 	if (l->peer == a.me) {
@@ -508,18 +387,17 @@ KERNEL(collective_pairs)
 	p.state = AT(const struct pair_progress, place);
 	p.sends = cursor_of(&p, l->first, l->sends);
 	p.takes = cursor_of(&p, l->first + l->sends, l->takes);
-	load_ahead(&p);
 	if (p.state.end > WAIT_DONE)
 		return;
 	p.slots = PAIR_SLOTS - (p.state.chunks_sent - p.state.chunks_freed);
 	exchange_items(&p);
-	if (p.end == WAIT_DONE && a.small) {
+	if (p.wait.end == WAIT_DONE && a.small) {
 		keep_progress(&p, place, p.state.taken + takes_left(&p));
 		while (is_left(&p.takes))
 			take_next(&p);
 	} else {
 		keep_progress(&p, place, p.state.taken);
 	}
-	if (p.end != WAIT_DONE)
-		AT(u32, place + __builtin_offsetof(struct pair_progress, end)) = p.end;
+	if (p.wait.end != WAIT_DONE)
+		AT(u32, place + __builtin_offsetof(struct pair_progress, end)) = p.wait.end;
 }

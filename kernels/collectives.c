@@ -5,6 +5,7 @@
  */
 #include "kernels/collective_flagged.c"
 #include "kernels/collective_levels.c"
+#include "kernels/collective_messages.c"
 #include "kernels/collective_pairs.c"
 #include "kernels/collective_piped.c"
 #include "kernels/collective_small.c"

@@ -136,6 +136,51 @@ static size_t list_messages(const struct onehop_comm *c, const struct pair_call 
 	return found;
 }
 
+/* Whether collective_messages can do it. */
+static bool is_simple(const struct collective_pairs_args *a)
+{
+	for (u32 i = 0; i < a->lanes; i++)
+		if (a->lane[i].sends > 1 || a->lane[i].takes > 1)
+			return false;
+	return a->small;
+}
+
+static struct message_lane simple_lane(const struct collective_pairs_args *a,
+				       const struct pair_lane *l)
+{
+	const struct pair_item *in = &a->item[l->first], *out = in + l->sends;
+
+	return (struct message_lane){
+		.state = l->state,
+		.in = l->sends ? in->address : 0,
+		.out = l->takes ? out->address : 0,
+		.sets_to = l->sets_to,
+		.sets_from = l->sets_from,
+		.in_bytes = l->sends ? (u32)in->bytes : 0,
+		.out_bytes = l->takes ? (u32)out->bytes : 0,
+		.items = (l->sends ? MESSAGE_SENT : 0) | (l->takes ? MESSAGE_TAKEN : 0),
+		.peer = l->peer,
+		.tell = l->tell,
+		.hear = l->hear,
+	};
+}
+
+static struct collective_messages_args simplify(const struct collective_pairs_args *a)
+{
+	struct collective_messages_args ret = {.grid = a->grid,
+					       .me = a->me,
+					       .set_bytes = a->set_bytes,
+					       .part_bytes = a->part_bytes,
+					       .report = a->report,
+					       .abort = a->abort,
+					       .limit_ns = a->limit_ns,
+					       .number = a->number};
+
+	for (u32 i = 0; i < a->lanes; i++)
+		ret.lane[i] = simple_lane(a, &a->lane[i]);
+	return ret;
+}
+
 int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *calls, size_t n)
 {
 	struct collective_pairs_args a = {.set_bytes = slots_pair_set_bytes(&c->facts),
@@ -151,6 +196,7 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 					  .me = c->me,
 					  .blocks = c->facts.pair_blocks};
 	struct launch l = {.kernel = KERNEL_collective_pairs, .args = &a, .args_size = sizeof(a)};
+	struct collective_messages_args simple;
 	struct agree_message messages[PAIR_ITEMS];
 	struct comm_shown shown = {.name = "send and recv", .messages = messages};
 	int r;
@@ -167,6 +213,12 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 	fill_grid(calls, n, &a);
 	l.blocks = a.lanes * a.grid;
 	l.threads = threads_of(&c->facts, a.small);
+	if (is_simple(&a)) {
+		simple = simplify(&a);
+		l.kernel = KERNEL_collective_messages;
+		l.args = &simple;
+		l.args_size = sizeof(simple);
+	}
 	shown.n = list_messages(c, calls, n, messages);
 	r = comm_launch(c, stream, &l, &shown);
 	if (r == 0)

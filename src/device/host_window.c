@@ -269,6 +269,15 @@ static void spans_collective_pairs(const void *args, struct host_passage *p)
 			add(p, a->lane[i].tell, sizeof(u64), true);
 }
 
+static void spans_collective_messages(const void *args, struct host_passage *p)
+{
+	const struct collective_messages_args *a = args;
+
+	for (u32 i = 0; i < COLLECTIVE_RANKS_MAX; i++)
+		if (a->lane[i].items && a->lane[i].peer != a->me)
+			add(p, a->lane[i].tell, sizeof(u64), true);
+}
+
 static void spans_exchange(const void *args, struct host_passage *p)
 {
 	const struct exchange_args *a = args;

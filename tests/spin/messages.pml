@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How kernels/collective_messages.c and collective_pairs.c send messages in units, for one block of a pair of ranks: sets of units that the sender
- * fills in turn, a flag in each half of a unit, and a counter of messages that were taken out again, which the receiver
- * stores once for HALF of the sets. The first unit of a message tells its size; in one message, any, or none, rank 0
- * sends another one than rank 1 expects. Sets are cleared before their flags come back.
+ * How kernels/collective_messages.c and collective_pairs.c send messages in units, for one block of a pair of ranks: sets
+ * of units that the sender fills in turn, a flag in each half of a unit, and a counter of messages that were taken out
+ * again, which the receiver stores once for HALF of the sets. The first unit of a message tells its size; in one message,
+ * any, or none, rank 0 sends another one than rank 1 expects. Sets are cleared before their flags come back.
  *
  * Spin's memory is sequentially consistent, the real one is not: a store only becomes pending, and a process of
  * its own lets it land at any later time, each half by itself and in any order. Only stores to the same place by the

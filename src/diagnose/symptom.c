@@ -99,7 +99,7 @@ static const struct cause {
 	 OVER_NVLINK,
 	 {"nvswitch-fabric", "nvlink-up"},
 	 {"fabric-manager-version", "nvswitch-sxid"},
-	 {"nvidia-smi nvlink -s; nvidia-smi -q | grep -A3 Fabric",
+	 {"nvidia-smi nvlink -s; nvidia-smi -q",
 	  "which links are up, and whether each GPU is registered"}},
 	{"nccl-settings",
 	 "a variable or NCCL's default keeps it from using P2P or the right NIC",

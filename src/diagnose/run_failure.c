@@ -165,7 +165,15 @@
 		RUN_NCCL_ERROR, -1, meaning, todo, in_what                                         \
 	}
 
+#define SLOW_LINK_MEANS                                                                            \
+	"a link between a GPU and the rest of the machine is slower than the test expects"
+#define SLOW_LINK_TODO                                                                             \
+	"compare Speed and Width of LnkSta with LnkCap in sudo lspci -vvv, for the GPU and each "  \
+	"bridge above it; onehop bench measures the paths"
+
 static const struct run_failure_meaning meanings[] = {
+	{RUN_TEST_FAILED, -1, SLOW_LINK_MEANS, SLOW_LINK_TODO, "andwidth"},
+	{RUN_TEST_FAILED, -1, SLOW_LINK_MEANS, SLOW_LINK_TODO, "PCIe link is running at"},
 	{RUN_TEST_FAILED, -1,
 	 "a test got wrong data or failed with an error, and does not show which pair "
 	 "is the cause",

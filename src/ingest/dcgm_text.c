@@ -150,8 +150,9 @@ static void end_test(const struct part *p, struct machine *m, struct test *t)
 	*t = (struct test){0};
 }
 
-/* Longer texts go on in the next row, from this very character on. */
+/* Longer texts go on in the next row, from this very character on. Cells of that table are not wider than the second figure. */
 #define TEXT_WIDTH 45
+#define CELL_WIDTH 48
 
 /* "| PCIe                      | Fail - All        |": both cells, in the arena; false: a frame or a title. */
 static bool read_cells(struct arena *a, const struct text_line *l, const char **ret_name,
@@ -165,7 +166,7 @@ static bool read_cells(struct arena *a, const struct text_line *l, const char **
 		return false;
 	*ret_name = text_trim(arena_strndup(a, s + 1, (size_t)(bar - s - 1)));
 	n = end > bar + 2 ? (size_t)(end - bar - 2) : 0;
-	*ret_value = arena_strndup(a, bar + 2, n < TEXT_WIDTH ? n : TEXT_WIDTH);
+	*ret_value = arena_strndup(a, bar + 2, n > TEXT_WIDTH && n <= CELL_WIDTH ? TEXT_WIDTH : n);
 	return !strchr(*ret_name, '=') && !text_starts_with(*ret_name, "---");
 }
 

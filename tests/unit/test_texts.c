@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "diagnose/ask.h"
 #include "diagnose/diagnose.h"
+#include "diagnose/run_failure.h"
 #include "ingest/kept_text.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
@@ -3466,6 +3467,7 @@ static void tests_of_dcgm(void **state)
 		size_t observed;
 		int gpu; /* of the first; -1: of none in particular */
 		const char *what;
+		bool slow_link;
 	} tables[] = {
 		{DIAG("| PCIe                      | Fail - All                                     |\n"),
 		 1, -1, "dcgmi diag: PCIe"},
@@ -3482,7 +3484,13 @@ static void tests_of_dcgm(void **state)
 		      "| Warning: GPU1             | GPU 1's PCIe link is running at 8 lanes.       |\n"
 		      "| Info: GPU1                | GPU1: Fail                                     |\n"
 		      "| memory                    | Pass                                           |\n"),
-		 1, 1, "dcgmi diag: pcie: GPU 1's PCIe link is running at 8 lanes."},
+		 1, 1, "dcgmi diag: pcie: GPU 1's PCIe link is running at 8 lanes.", true},
+		/* a cell that somebody made wider */
+		{DIAG("| PCIe                      | Fail - GPU: 1                                  |\n"
+		      "| Warning                   | GPU 1 bandwidth of 5.91 GB/s is below the minimum of 20 GB/s |\n"),
+		 1, 1,
+		 "dcgmi diag: PCIe: GPU 1 bandwidth of 5.91 GB/s is below the minimum of 20 GB/s",
+		 true},
 		{DIAG("| memory                    | Pass                                           |\n"
 		      "| Failover                  | Skip                                           |\n"),
 		 0, -1, NULL},
@@ -3508,6 +3516,9 @@ static void tests_of_dcgm(void **state)
 			assert_string_equal(m->observed[0].failure.what, tables[i].what);
 		else if (m->observed_n)
 			assert_int_equal(m->observed[0].message, MESSAGE_NVLINK_DOWN);
+		if (tables[i].slow_link)
+			assert_non_null(strstr(run_failure_find(&m->observed[0].failure)->meaning,
+					       "is slower than the test expects"));
 		machine_free(m);
 	}
 }

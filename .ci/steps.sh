@@ -184,7 +184,7 @@ fuzz_one() {
 	name=$(basename "$program")
 	found=$(mktemp -d)
 	[ "$name" != fuzz_shim ] || limit=60 # its threads wait for each other
-	if "$program" -entropic=0 -timeout="$limit" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+	if UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$program" -entropic=0 -timeout="$limit" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
 		-artifact_prefix="$found/crash-" "$@" "$found" "tests/fuzz/corpus/${name#fuzz_}" >"$found.log" 2>&1; then
 		echo "ok $name: $(sed -n 's/.*number_of_executed_units: *//p' "$found.log") inputs"
 		sed -n 's/^decoder: \([1-9]\)/	\1/p' "$found.log"

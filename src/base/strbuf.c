@@ -18,7 +18,8 @@ static void make_room(struct strbuf *b, size_t n)
 void strbuf_add(struct strbuf *b, const char *s, size_t n)
 {
 	make_room(b, n);
-	memcpy(b->text + b->len, s, n);
+	if (n) /* else s may be NULL */
+		memcpy(b->text + b->len, s, n);
 	b->len += n;
 	b->text[b->len] = '\0';
 }

@@ -17,9 +17,10 @@ bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now)
 static const char *changed_port(const struct figure_gpu *then, const struct figure_gpu *now)
 {
 	for (size_t i = 0; i < then->port_n; i++) {
-		const struct figure_port *was = &then->ports[i], *is = now->ports + i;
+		const struct figure_port *was = &then->ports[i],
+					 *is = i < now->port_n ? &now->ports[i] : NULL;
 
-		if (i >= now->port_n || strcmp(was->pci, is->pci) != 0 ||
+		if (!is || strcmp(was->pci, is->pci) != 0 ||
 		    (was->acs >= 0 && is->acs >= 0 && was->acs != is->acs))
 			return was->pci;
 	}

@@ -347,9 +347,22 @@ static void what_a_pipe_does_not_have_yet_is_waited_for(void **state)
 	close(ends[1]);
 }
 
+static void nothing_is_added(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)state;
+	strbuf_add(&b, NULL, 0);
+	assert_string_equal(strbuf_str(&b), "");
+	strbuf_puts(&b, "a");
+	strbuf_add(&b, NULL, 0);
+	assert_string_equal(strbuf_str(&b), "a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_added),
 		cmocka_unit_test(arena_grows),
 		cmocka_unit_test(arena_shows_overruns),
 		cmocka_unit_test(numbers),

@@ -1663,6 +1663,7 @@ static void a_driver_that_does_not_work(void **state)
 		{"Unable to determine the device handle for GPU0000:A1:00.0: Unknown Error\n",
 		 "gpu-alive", CONFIDENCE_LIKELY},
 	};
+	static const char other[] = "$ rocm-smi\nNo devices were found\n";
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -1678,7 +1679,7 @@ static void a_driver_that_does_not_work(void **state)
 		assert_non_null(strstr(asked[0].command, "NVRM"));
 		release(d, t, m);
 	}
-	assert_false(pasted_recognise("$ rocm-smi\nNo devices were found\n", 35));
+	assert_false(pasted_recognise(other, strlen(other)));
 }
 
 /* What a rank says last may follow from what the kernel log or another line says: the cause comes first. */

@@ -290,15 +290,14 @@ static void find_units(struct part_units *ret, const struct part *p, struct aren
 static void use_part(struct text_reducer *r, const struct text_line *lines, size_t to,
 		     const struct part *p, const struct part_units *known, enum line_use *use)
 {
-	size_t next = 0;
+	const struct text_unit *next = known->part == p ? known->items : NULL;
 	const size_t start = (size_t)(p->lines - lines);
 	bool kept = false;
 
 	if (!(r->goes_on && start == 0))
 		r->command = text_hash(TEXT_HASH_START, p->command, strlen(p->command));
 	for (size_t at = 0; at < p->n && start + at < to;) {
-		const struct text_unit u =
-			known->part == p ? known->items[next++] : part_unit(p, at);
+		const struct text_unit u = next ? *next++ : part_unit(p, at);
 		const enum line_use is = use_unit(r, p, at, &u);
 
 		r->series += u.begins;

@@ -787,13 +787,22 @@ struct variant {
 	enum onehop_op op;                /* a maximum runs the kernel for all types */
 };
 
+/* What was chosen with other facts does not count any more. */
+static void set_facts(struct rig *b, const struct comm_facts *f)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		b->comms[i]->facts = *f;
+		memset(b->comms[i]->chosen, 0, sizeof(b->comms[i]->chosen));
+	}
+}
+
 static void set_variant(struct rig *b, const struct comm_facts *f, const struct variant *v)
 {
 	b->op = v->op;
+	set_facts(b, f);
 	for (size_t i = 0; i < b->n; i++) {
 		struct comm_facts *now = &b->comms[i]->facts;
 
-		*now = *f;
 		if (v->threads && is_piped(v->algorithm))
 			now->piped_threads = v->threads;
 		else if (v->threads)
@@ -873,8 +882,7 @@ static void tune(struct rig *b)
 		printf("\n");
 		fflush(stdout);
 	}
-	for (size_t i = 0; i < b->n; i++)
-		b->comms[i]->facts = f;
+	set_facts(b, &f);
 	b->op = ONEHOP_SUM;
 	force(b, ALGORITHM_N);
 }

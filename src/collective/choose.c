@@ -4,7 +4,7 @@
 
 #define FLAGGED_THREADS 128u
 #define FLAGGED_UNITS   256u /* a block, rank and set */
-#define FLAGGED_ROUNDS  4u   /* with more, chunks are faster on every path that was measured */
+#define FLAGGED_ROUNDS  4u   /* with more, chunks are faster between H100 */
 #define PAIR_UNITS      128u /* a block and set */
 #define PIPED_THREADS   512u
 #define DIRECT_THREADS                                                                             \
@@ -43,8 +43,8 @@ static const struct path_costs pcie_paths = {{
 }};
 
 /*
- * Stores into and loads from pinned host memory, on the same GPUs. What a step takes by itself was not separated from the data. With four
- * chunks a block few sizes are slower than with fewer or more.
+ * Stores into and loads from pinned host memory, on the same GPUs. What a step takes by itself was not separated from the data, and a
+ * further round was not timed. With four chunks a block few sizes are slower than with fewer or more.
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{

@@ -132,6 +132,7 @@ struct collective_piped_args {
 	struct collective_routes
 		routes; /* here, because caches forget memory at each flag that is read */
 	u64 slot_bytes; /* of a chunk, at most */
+	u64 turn_bytes; /* of all blocks' slots that are filled in one step */
 	u64 chunk;      /* bytes, a multiple of 16 */
 	u64 chunks;     /* a block */
 };
@@ -158,8 +159,8 @@ struct collective_stage {
 struct collective_levels_args {
 	struct collective_stage stage[LEVELS_STAGES];
 	struct collective_shape s[LEVELS_STAGES * LEVELS_SHARES];
-	u64 slot_bytes, chunk, chunks; /* as in struct collective_piped_args */
-	u32 stages, shares;            /* 2 and 1, or 3 and the number of groups */
+	u64 slot_bytes, turn_bytes, chunk, chunks; /* as in struct collective_piped_args */
+	u32 stages, shares;                        /* 2 and 1, or 3 and the number of groups */
 };
 
 /*

@@ -11,6 +11,7 @@ INLINE struct piped stage_of(const struct collective_levels_args *a, u32 stage, 
 			      t->first_slots,
 			      t->second_slots,
 			      a->slot_bytes,
+			      a->turn_bytes,
 			      a->chunk,
 			      a->chunks,
 			      step};

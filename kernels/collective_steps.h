@@ -9,20 +9,25 @@ struct piped {
 	const struct collective_shape *s;
 	const struct collective_routes *ways;
 	u64 first_slots, second_slots, slot_bytes;
+	u64 turn_bytes;
 	u64 chunk, chunks;
 	u32 step; /* of all launches */
 };
 
 INLINE struct piped piped_of(const struct collective_piped_args *a, u32 step)
 {
-	return (struct piped){&a->s,         &a->routes, PIPED_FIRST_SLOTS, PIPED_SECOND_SLOTS,
-			      a->slot_bytes, a->chunk,   a->chunks,         step};
+	return (struct piped){&a->s,         &a->routes,    PIPED_FIRST_SLOTS, PIPED_SECOND_SLOTS,
+			      a->slot_bytes, a->turn_bytes, a->chunk,          a->chunks,
+			      step};
 }
 
-/* Of this block, in each place. The slots of a sender, a power of two, take turns by steps. */
+/*
+ * Of this block, in each place. The slots of a sender, a power of two, take turns by steps. Those of all blocks that are filled in one step are side
+ * by side, which is up to 1 % faster than those of one block.
+ */
 INLINE u64 slot_at(const struct piped *p, u64 slots, u32 step)
 {
-	return (block_id() * slots + (step & (slots - 1))) * p->slot_bytes;
+	return (step & (slots - 1)) * p->turn_bytes + block_id() * p->slot_bytes;
 }
 
 INLINE u64 offset_of(const struct piped *p, u64 chunk)
@@ -77,10 +82,37 @@ struct reduced_chunk {
 	u32 bytes;
 };
 
+/*
+ * The k-th rank to store for. At any time ranks store for different ones, and blocks too, so that not all data goes to one
+ * rank, while the links of others are idle.
+ */
+INLINE u32 rank_in_turn(const struct collective_shape *s, u32 k)
+{
+	return (s->me + block_id() + k) % s->n;
+}
+
 INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, u64 at, vector16 v)
 {
 	ROLLED for (u32 r = 0; r < p->s->n; r++) if (p->s->push2 >> r & 1)
 		store_vector(p->ways->second.to[r] + c->slot2 + at, v);
+}
+
+/* The vectors of a thread, all for one rank before those for the next one. `batch`: how many, a constant. */
+INLINE void spread_batch(const struct piped *p, const struct reduced_chunk *c, u32 batch, u32 whole,
+			 u32 at, const vector16 *v)
+{
+	const u32 each = thread_count() * 16;
+
+	ROLLED for (u32 i = 0; i < p->s->n; i++)
+	{
+		const u32 r = rank_in_turn(p->s, i);
+
+		if (!(p->s->push2 >> r & 1))
+			continue;
+		EVERY_VECTOR(k)
+		if (k < batch && at + k * each < whole)
+			store_vector(p->ways->second.to[r] + c->slot2 + (at + k * each), v[k]);
+	}
 }
 
 /* The ranks in ascending order. */
@@ -157,6 +189,7 @@ INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 
 	const u32 each = thread_count() * 16;
 	const float scale = s->op == REDUCE_AVG ? (float)double_of_bits(s->scale) : 1;
 	float f[PIPED_UNROLL][8];
+	vector16 sum[PIPED_UNROLL];
 
 	EVERY_VECTOR(k)
 	EVERY_FLOAT(i, type)
@@ -178,15 +211,15 @@ INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 
 		f[k][i] += float_in(type, v[k], i);
 	}
 	EVERY_VECTOR(k)
-	if (k < batch && at + k * each < whole) {
+	if (k < batch) {
 		EVERY_FLOAT(i, type)
 		f[k][i] *= scale;
-		const vector16 v = vector_of_floats(type, f[k]);
-
-		spread_vector(p, c, at + k * each, v);
-		if (s->keep)
-			AT(vector16, c->out + (at + k * each)) = v;
+		sum[k] = vector_of_floats(type, f[k]);
 	}
+	spread_batch(p, c, batch, whole, at, sum);
+	EVERY_VECTOR(k)
+	if (k < batch && at + k * each < whole && s->keep)
+		AT(vector16, c->out + (at + k * each)) = sum[k];
 }
 
 INLINE void sum_whole(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 whole)
@@ -243,12 +276,10 @@ INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
 		vector16 v[PIPED_UNROLL];
 
 		load_batch(from, at, whole, v);
+		spread_batch(p, c, PIPED_UNROLL, whole, at, v);
 		EVERY_VECTOR(k)
-		if (at + k * each < whole) {
-			spread_vector(p, c, at + k * each, v[k]);
-			if (p->s->keep)
-				AT(vector16, c->out + (at + k * each)) = v[k];
-		}
+		if (at + k * each < whole && p->s->keep)
+			AT(vector16, c->out + (at + k * each)) = v[k];
 	}
 	return whole;
 }
@@ -260,8 +291,8 @@ INLINE void send_chunk(const struct piped *p, u64 chunk)
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
 
-	for (u32 k = 1; k <= s->n; k++) {
-		const u32 r = (s->me + k) % s->n; /* so that not all begin with the same one */
+	for (u32 k = 0; k < s->n; k++) {
+		const u32 r = rank_in_turn(s, k);
 
 		if (s->push >> r & 1)
 			copy_out(p->ways->first.to[r] + slot_at(p, p->first_slots, p->step),

@@ -636,6 +636,7 @@ static int launch_levels(struct onehop_comm *c, const struct view *v, const stru
 						     stage_of(c, shared ? first : second, second),
 						     stage_of(c, second, second)},
 					   .slot_bytes = c->facts.slot_bytes,
+					   .turn_bytes = slots_turn_bytes(&c->facts),
 					   .chunk = p->chunk,
 					   .chunks = p->chunks,
 					   .stages = s->stages,
@@ -658,6 +659,7 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 {
 	const bool pairs = goes_to_pairs(v, p->algorithm);
 	struct collective_piped_args args = {.slot_bytes = c->facts.slot_bytes,
+					     .turn_bytes = slots_turn_bytes(&c->facts),
 					     .chunk = p->chunk,
 					     .chunks = p->chunks};
 	const struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &args,

@@ -11,6 +11,11 @@ u32 slots_set_bytes(const struct comm_facts *f)
 	return slots_block_bytes(f) * f->flagged_blocks;
 }
 
+u64 slots_turn_bytes(const struct comm_facts *f)
+{
+	return (u64)f->piped_blocks * f->slot_bytes;
+}
+
 u32 slots_pair_set_bytes(const struct comm_facts *f)
 {
 	return f->pair_units * (u32)FLAGGED_UNIT_BYTES;
@@ -67,8 +72,8 @@ void slots_make(const struct comm_facts *f, struct slots *ret)
 			[AREA_PAIR_FLAGS] = (u64)f->pair_blocks * sizeof(struct pair_flags),
 			[AREA_MESSAGES] = (u64)f->pair_blocks * PAIR_SETS * slots_pair_set_bytes(f),
 			[AREA_PAIRS] = (u64)f->pair_blocks * PAIR_SLOTS * f->pair_slot_bytes,
-			[AREA_FIRST] = (u64)PIPED_FIRST_SLOTS * f->piped_blocks * f->slot_bytes,
-			[AREA_SECOND] = (u64)PIPED_SECOND_SLOTS * f->piped_blocks * f->slot_bytes,
+			[AREA_FIRST] = PIPED_FIRST_SLOTS * slots_turn_bytes(f),
+			[AREA_SECOND] = PIPED_SECOND_SLOTS * slots_turn_bytes(f),
 		}};
 	for (int a = 0; a < AREA_N; a++) {
 		add_area(&ret->inbox, (enum slots_area)a,

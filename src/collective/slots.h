@@ -45,6 +45,9 @@ void slots_make(const struct comm_facts *f, struct slots *ret);
 u32 slots_block_bytes(const struct comm_facts *f);
 u32 slots_set_bytes(const struct comm_facts *f);
 
+/* Of the piped slots of all blocks that are filled in one step. */
+u64 slots_turn_bytes(const struct comm_facts *f);
+
 /* Of the units of a message in one block. */
 u32 slots_pair_set_bytes(const struct comm_facts *f);
 

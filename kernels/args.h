@@ -24,6 +24,7 @@
 	X(collective_small)                                                                        \
 	X(collective_piped)                                                                        \
 	X(collective_levels)                                                                       \
+	X(collective_chain)                                                                        \
 	X(collective_pairs)                                                                        \
 	X(collective_messages)
 

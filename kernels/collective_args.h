@@ -138,6 +138,26 @@ struct collective_piped_args {
 };
 
 /*
+ * From rank to rank: each piece goes the same way round, chunk by chunk, and begins `shift` ranks behind its own one. What arrives is stored in the output,
+ * or this rank's own is added to it; all but the last rank pass it on. So of data for all ranks a link that many share carries each byte once.
+ *
+ * Of one piece, a root's, a chunk starts in each step. Of n pieces a chunk of each starts in every (n - 1)th step, when the last ones have
+ * arrived where they end. So in a step a rank sends or passes on one chunk at most; it goes into the first slots, and is taken in the next step.
+ */
+enum chain_place { CHAIN_FIRST, CHAIN_MIDDLE, CHAIN_LAST, CHAIN_PLACES };
+
+struct collective_chain_args {
+	struct collective_shape
+		s[CHAIN_PLACES]; /* what is done with a piece, by this rank's place on its way */
+	struct collective_routes routes;
+	u64 slot_bytes, turn_bytes, chunk, chunks; /* as in struct collective_piped_args */
+	u32 shift;
+	u32 period; /* steps from the start of a chunk to that of the next one: 1, or n - 1 */
+	u32 place;  /* how many ranks the only piece passes before this one; of n pieces: 0 */
+	u32 unused;
+};
+
+/*
  * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups that the ranks of a group share. A
  * piece belongs to one rank of each group. Each rank reduces its piece within its group, and sends that to the other groups' owners of the
  * piece. Each of them reduces what they have sent, and sends the sum to its own group.

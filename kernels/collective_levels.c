@@ -33,7 +33,7 @@ INLINE void take_levels(const struct collective_levels_args *a, u32 step, u64 i)
 		const struct piped p = stage_of(a, k, share, step);
 
 		if (p.s->keep || p.s->push2)
-			reduce_chunk(&p, chunk);
+			reduce_chunk(&p, p.s->me, chunk);
 	}
 	if (i > a->stages)
 		place_chunk(&last, &last.ways->second, last.second_slots, last.s->pull2,

@@ -2,16 +2,6 @@
 /* Large collective operations: chunks through slots, sent, reduced and placed in one pipeline. */
 #include "kernels/collective_steps.h"
 
-INLINE void copy_chunk(const struct piped *p, u64 chunk)
-{
-	const struct collective_shape *s = p->s;
-	const u64 offset = offset_of(p, chunk);
-
-	ROLLED for (u32 r = 0; r < s->n; r++) if (s->copied >> r & 1)
-		copy_own(piece_out(s, r) + offset, piece_in(s, r) + offset,
-			 part_in(s, r, offset, p->chunk));
-}
-
 INLINE void take_chunk(const struct piped *p, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
@@ -19,7 +9,7 @@ INLINE void take_chunk(const struct piped *p, u64 chunk)
 	if (s->op == REDUCE_OP_N)
 		place_chunk(p, &p->ways->first, p->first_slots, s->pull, chunk);
 	else if (s->keep || s->push2)
-		reduce_chunk(p, chunk);
+		reduce_chunk(p, s->me, chunk);
 	if (s->copied)
 		copy_chunk(p, chunk);
 }

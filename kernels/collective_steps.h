@@ -284,30 +284,35 @@ INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
 	return whole;
 }
 
-/* ---- the three things of a step ---- */
+/* ---- what is done in a step ---- */
+
+/* A chunk of this rank's input. */
+INLINE void send_piece(const struct piped *p, u32 to, u32 piece, u64 chunk)
+{
+	const u64 offset = offset_of(p, chunk);
+
+	copy_out(p->ways->first.to[to] + slot_at(p, p->first_slots, p->step),
+		 piece_in(p->s, piece) + offset, (u32)part_in(p->s, piece, offset, p->chunk));
+}
 
 INLINE void send_chunk(const struct piped *p, u64 chunk)
 {
-	const struct collective_shape *s = p->s;
-	const u64 offset = offset_of(p, chunk);
+	for (u32 k = 0; k < p->s->n; k++) {
+		const u32 r = rank_in_turn(p->s, k);
 
-	for (u32 k = 0; k < s->n; k++) {
-		const u32 r = rank_in_turn(s, k);
-
-		if (s->push >> r & 1)
-			copy_out(p->ways->first.to[r] + slot_at(p, p->first_slots, p->step),
-				 piece_in(s, r) + offset, (u32)part_in(s, r, offset, p->chunk));
+		if (p->s->push >> r & 1)
+			send_piece(p, r, r, chunk);
 	}
 }
 
-INLINE void reduce_chunk(const struct piped *p, u64 chunk)
+INLINE void reduce_chunk(const struct piped *p, u32 piece, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
 	const u64 offset = offset_of(p, chunk);
-	const struct reduced_chunk c = {piece_in(s, s->me) + offset, piece_out(s, s->me) + offset,
+	const struct reduced_chunk c = {piece_in(s, piece) + offset, piece_out(s, piece) + offset,
 					slot_at(p, p->first_slots, p->step - 1),
 					slot_at(p, p->second_slots, p->step),
-					(u32)part_in(s, s->me, offset, p->chunk)};
+					(u32)part_in(s, piece, offset, p->chunk)};
 
 	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));
 }
@@ -326,4 +331,14 @@ INLINE void place_chunk(const struct piped *p, const struct collective_ways *way
 				ways->from[r] + slot_at(p, slots, p->step - 1),
 				(u32)part_out(s, r, offset, p->chunk));
 	}
+}
+
+INLINE void copy_chunk(const struct piped *p, u64 chunk)
+{
+	const struct collective_shape *s = p->s;
+	const u64 offset = offset_of(p, chunk);
+
+	ROLLED for (u32 r = 0; r < s->n; r++) if (s->copied >> r & 1)
+		copy_own(piece_out(s, r) + offset, piece_in(s, r) + offset,
+			 part_in(s, r, offset, p->chunk));
 }

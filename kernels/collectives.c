@@ -3,6 +3,7 @@
  * The kernels of collective operations: a PTX module of its own, because drivers need most of a
  * second to compile it.
  */
+#include "kernels/collective_chain.c"
 #include "kernels/collective_flagged.c"
 #include "kernels/collective_levels.c"
 #include "kernels/collective_messages.c"

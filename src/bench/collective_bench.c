@@ -895,14 +895,13 @@ static int run_sizes(struct bench *b)
 
 /* ---- start and end ---- */
 
-/* A table that was given, but is older than levels. */
-static bool lacks_levels(const struct bench *b)
+/* A table that was given, but is older than levels or the chain. */
+static bool is_older(const struct bench *b)
 {
 	const struct comm_facts *f = b->lanes[0].own ? &b->lanes[0].own->facts : NULL;
 
 	return f && b->order.has_tuned &&
-	       tuned_lacks_levels(&b->order.tuned.times[tuned_kind_of(f->direct, f->mixed)],
-				  &f->groups);
+	       tuned_is_older(&b->order.tuned.times[tuned_kind_of(f->direct, f->mixed)], f);
 }
 
 static int say_start(struct bench *b)
@@ -915,7 +914,7 @@ static int say_start(struct bench *b)
 				       .ranks = b->ranks,
 				       .direct = b->lanes[0].own && b->lanes[0].own->facts.direct,
 				       .mixed = b->lanes[0].own && b->lanes[0].own->facts.mixed,
-				       .no_levels = lacks_levels(b),
+				       .older_table = is_older(b),
 				       .max_bytes = b->max_bytes};
 	memcpy(s->library, b->api.path, sizeof(s->library));
 	return say(b, NCCL_SAYS_START, sizeof(*s));

@@ -116,9 +116,9 @@ struct collective_step {
 struct collective_start {
 	int version; /* of NCCL: 22809; 0: it is not used */
 	int ranks;
-	bool direct;    /* libonehop: every rank stores into the memory of all others */
-	bool mixed;     /* libonehop: some pairs do */
-	bool no_levels; /* libonehop: the table was not used, because it lacks the times of levels */
+	bool direct; /* libonehop: every rank stores into the memory of all others */
+	bool mixed;  /* libonehop: some pairs do */
+	bool older_table; /* libonehop: it was not used, because it lacks the times of levels or of the chain */
 	uint64_t max_bytes; /* of the sizes; less than planned when memory does not hold more */
 	char library[PATH_MAX];
 };

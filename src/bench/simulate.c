@@ -156,15 +156,17 @@ static double flagged_us(struct run *x)
 	return us;
 }
 
-/* As in collective_piped.c and collective_levels.c: in step i a stage has the chunk that was sent as many steps before. */
+/* As in collective_piped.c, collective_levels.c and collective_chain.c: in step i a stage has the chunk that was sent as many steps before. */
 static void add_piped(void *context, const struct operation_move *m)
 {
 	struct run *x = context;
 	const struct choice *c = x->choice;
-	const uint64_t chunk = x->step - m->stage;
+	const uint64_t since = x->step - m->stage, period = x->shapes[x->me].period;
+	const uint64_t chunk = since / period;
 	const struct part part = chunk_at(c, chunk);
 
-	if (x->step >= m->stage && chunk < c->chunks && (m->what != MOVE_SEND || x->sends))
+	if (x->step >= m->stage && since % period == 0 && chunk < c->chunks &&
+	    (m->what != MOVE_SEND || x->sends))
 		add_bytes(x, m, part_bytes(m, &part));
 }
 
@@ -174,17 +176,26 @@ static double piped_step_us(struct run *x, bool sends)
 	return step_us(x, add_piped);
 }
 
+static uint64_t piped_steps(const struct run *x)
+{
+	const struct choice *c = x->choice;
+
+	if (c->algorithm == PIPED_CHAIN)
+		return (c->chunks - 1) * x->shapes[0].period + x->s->paths->device_n;
+	return c->chunks + 1 +
+	       (c->algorithm == PIPED_LEVELS ? x->shapes[0].stages
+					     : (unsigned)steps_of(c->algorithm));
+}
+
 /* Step i sends chunk i, and waits for what others have done in the last step before it takes earlier chunks. */
 static double piped_us(struct run *x)
 {
-	const struct choice *c = x->choice;
-	const unsigned stages = c->algorithm == PIPED_LEVELS ? x->shapes[0].stages
-							     : (unsigned)steps_of(c->algorithm);
+	const uint64_t steps = piped_steps(x);
 	const double wait = parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
 	double us = START_US;
 
 	x->inflation = 1;
-	for (x->step = 0; x->step < c->chunks + 1 + stages; x->step++) {
+	for (x->step = 0; x->step < steps; x->step++) {
 		const double all = piped_step_us(x, true), rest = piped_step_us(x, false);
 
 		us += fmax(all, rest + (x->step ? wait : 0));

@@ -10,6 +10,7 @@
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
 #define CHUNK_MIN      2048u
+#define CHAIN_CHUNKS   16u /* that begin in each step: the last rank gets the first one late */
 #define HOST_CHUNK_MIN 4096u
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
@@ -28,6 +29,7 @@ static const struct path_costs direct_paths = {{
 	[PIPED_ONE] = {3.2, 3, 340},
 	[PIPED_TWO] = {3.2, 3, 358, 15},
 	[PIPED_LEVELS] = {3.2, 3, 358},
+	[PIPED_CHAIN] = {3.2, 3, 231},
 }};
 
 /*
@@ -40,6 +42,8 @@ static const struct path_costs pcie_paths = {{
 	[PIPED_ONE] = {3.2, 3.9, 23},
 	[PIPED_TWO] = {3.2, 3.9, 24},
 	[PIPED_LEVELS] = {3.2, 3.9, 24},
+	/* Taken to be as fast as one step: there a chunk's way is long next to the waits between ranks. */
+	[PIPED_CHAIN] = {3.2, 3.9, 23},
 }};
 
 /*
@@ -61,7 +65,7 @@ static const struct path_costs host_paths = {{
 
 static const char *const words[ALGORITHM_N] = {
 	[FLAGGED_ONE] = "flagged-1", [FLAGGED_TWO] = "flagged-2", [PIPED_ONE] = "piped-1",
-	[PIPED_TWO] = "piped-2",     [PIPED_LEVELS] = "levels",
+	[PIPED_TWO] = "piped-2",     [PIPED_LEVELS] = "levels",   [PIPED_CHAIN] = "chain",
 };
 
 const char *algorithm_word(enum algorithm a)
@@ -340,11 +344,14 @@ static void flagged_grid(const struct comm_facts *f, const struct choice_request
 }
 
 /* As few chunks as have room in the slots, of equal size: each one costs a step. */
-static void piped_grid(const struct comm_facts *f, uint64_t piece, struct choice *p)
+static void piped_grid(const struct comm_facts *f, const struct choice_request *q, struct choice *p)
 {
+	const uint64_t piece = piece_of(q, p->algorithm);
 	const uint64_t each = ceil_div(piece, f->piped_blocks),
 		       least = ceil_div(each, f->slot_bytes);
-	const uint64_t wanted = least > f->chunks ? least : f->chunks;
+	const uint64_t few =
+		p->algorithm == PIPED_CHAIN && q->period == 1 ? CHAIN_CHUNKS : f->chunks;
+	const uint64_t wanted = least > few ? least : few;
 	uint64_t chunk = ceil_div(each, wanted * 16) * 16, blocks;
 
 	if (chunk < f->chunk_min)
@@ -382,6 +389,16 @@ static bool is_slow_sum(const struct choice_request *q, const struct choice *p)
 	return q->operation == OPERATION_REDUCE || (q->operation == OPERATION_ALL_REDUCE && rounds);
 }
 
+/* A chunk is sent in each step but the last, also by the rank that gets the first chunk last. */
+static double chain_us(const struct comm_facts *f, const struct choice_request *q,
+		       const struct choice *p, double data)
+{
+	const struct path_cost *c = &f->costs.of[PIPED_CHAIN];
+	const double chunks = (double)p->chunks * q->period, steps = chunks - q->period + f->n;
+
+	return c->start_us + steps_us(c->step_us, steps) + data * (steps - 1) / chunks;
+}
+
 static double cost_us(const struct comm_facts *f, const struct choice_request *q,
 		      const struct choice *p)
 {
@@ -390,6 +407,8 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 	const unsigned stages = how == STEPS_LEVELS ? groups_stages(&f->groups) : how;
 	const double data =
 		(double)piece_of(q, p->algorithm) * crossing_us(f, p->algorithm, q->crossing[how]);
+	if (how == STEPS_CHAIN)
+		return chain_us(f, q, p, data);
 	const double start = c->start_us + (is_slow_sum(q, p) ? c->reduce_us : 0);
 
 	if (!is_piped(p->algorithm))
@@ -403,7 +422,7 @@ static void estimate(const struct comm_facts *f, const struct choice_request *q,
 {
 	*ret = (struct choice){.algorithm = a};
 	if (is_piped(a))
-		piped_grid(f, piece_of(q, a), ret);
+		piped_grid(f, q, ret);
 	else
 		flagged_grid(f, q, ret);
 	ret->us = cost_us(f, q, ret);

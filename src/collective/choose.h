@@ -27,11 +27,12 @@ enum algorithm {
 	PIPED_ONE,   /* chunks through slots, in one step */
 	PIPED_TWO,
 	PIPED_LEVELS, /* within each group of ranks, between the groups, and back */
+	PIPED_CHAIN,  /* from rank to rank */
 	ALGORITHM_N
 };
 
 /* How often data goes from rank to rank. */
-enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_N };
+enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_CHAIN, STEPS_N };
 
 const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 
@@ -126,6 +127,7 @@ struct choice_request {
 	bool wide;               /* collective_is_wide() */
 	uint64_t piece[STEPS_N]; /* bytes; 0: not in that way, except in one step */
 	struct crossing crossing[STEPS_N];
+	unsigned period; /* of a chain (struct operation_shape) */
 };
 
 struct choice {
@@ -157,6 +159,7 @@ static inline bool is_piped(enum algorithm a)
 static inline enum steps steps_of(enum algorithm a)
 {
 	return a == PIPED_LEVELS                    ? STEPS_LEVELS
+	       : a == PIPED_CHAIN                   ? STEPS_CHAIN
 	       : a == FLAGGED_TWO || a == PIPED_TWO ? STEPS_TWO
 						    : STEPS_ONE;
 }

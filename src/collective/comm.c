@@ -71,7 +71,7 @@ void comm_near(struct device_set *s, int device, unsigned n, const char (*pci)[1
 void comm_place(struct comm_facts *f, const enum nearness *near, const struct comm_options *o)
 {
 	comm_facts_place(f, near, o->groups);
-	if (tuned_lacks_levels(&f->times, &f->groups))
+	if (tuned_is_older(&f->times, f))
 		memset(&f->times, 0,
 		       sizeof(f->times)); /* the estimates compare them with the others */
 }

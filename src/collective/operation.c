@@ -20,13 +20,14 @@ static const struct {
 	bool reduces;
 	/* it can be split into shards, which go to their owners first, then to the receivers */
 	bool two_steps;
+	bool chain; /* a piece can go from rank to rank */
 } rows[OPERATION_N] = {
-	[OPERATION_ALL_REDUCE] = {"all_reduce", true, true, false, false, true, true},
-	[OPERATION_REDUCE] = {"reduce", true, false, false, false, true, true},
-	[OPERATION_REDUCE_SCATTER] = {"reduce_scatter", true, true, true, false, true, false},
-	[OPERATION_ALL_GATHER] = {"all_gather", true, true, false, true, false, false},
-	[OPERATION_BROADCAST] = {"broadcast", false, true, false, false, false, true},
-	[OPERATION_ALL_TO_ALL] = {"all_to_all", true, true, true, true, false, false},
+	[OPERATION_ALL_REDUCE] = {"all_reduce", true, true, false, false, true, true, false},
+	[OPERATION_REDUCE] = {"reduce", true, false, false, false, true, true, true},
+	[OPERATION_REDUCE_SCATTER] = {"reduce_scatter", true, true, true, false, true, false, true},
+	[OPERATION_ALL_GATHER] = {"all_gather", true, true, false, true, false, false, true},
+	[OPERATION_BROADCAST] = {"broadcast", false, true, false, false, false, true, true},
+	[OPERATION_ALL_TO_ALL] = {"all_to_all", true, true, true, true, false, false, false},
 };
 
 const char *operation_word(enum operation o)
@@ -317,12 +318,54 @@ static void fill_levels(const struct comm_facts *f, const struct view *v,
 	ret->s = ret->level[0];
 }
 
+/* ---- in a chain ---- */
+
+/* What is reduced begins behind the rank that gets it, everything else at the rank that has it. */
+static void fill_chain(const struct comm_facts *f, const struct view *v,
+		       struct operation_shape *ret)
+{
+	const u32 n = f->n, me = ret->s.me, before = bit((me + n - 1) % n),
+		  next = bit((me + 1) % n);
+	const bool reduces = rows[v->o].reduces, rooted = operation_has_root(v->o);
+	struct collective_shape *middle = &ret->place[CHAIN_MIDDLE],
+				*last = &ret->place[CHAIN_LAST];
+
+	ret->pieces = rooted ? bit((u32)v->call->root) : (1u << n) - 1;
+	ret->shift = reduces;
+	ret->period = rooted ? 1 : n - 1;
+	fill_one_step(v, &ret->s);
+	ret->s.tokens = v->others;
+	if (!reduces) {
+		ret->s.type = ELEMENT_UINT8;
+		ret->s.op = REDUCE_SUM;
+	}
+	ret->s.push = next;
+	*last = ret->s;
+	last->copied = 0;
+	last->pull = before;
+	last->own = reduces;
+	last->keep = 1;
+	*middle = *last;
+	middle->op = last->op == REDUCE_AVG ? REDUCE_SUM : last->op;
+	middle->keep = !reduces;
+	middle->push2 = next;
+}
+
+unsigned operation_chain_place(const struct operation_shape *s, unsigned piece)
+{
+	return (s->s.me + 2 * s->s.n - piece - s->shift) % s->s.n;
+}
+
 static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
 		       struct operation_shape *ret)
 {
+	ret->stages = ret->shares = ret->pieces = 0;
+	ret->period = 1;
 	fill_common(f, me, v, &ret->s);
 	if (steps_of(a) == STEPS_LEVELS)
 		fill_levels(f, v, ret);
+	else if (steps_of(a) == STEPS_CHAIN)
+		fill_chain(f, v, ret);
 	else if (steps_of(a) == STEPS_TWO)
 		fill_two_steps(f, *v, &ret->s);
 	else
@@ -335,7 +378,6 @@ void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 {
 	struct view v;
 
-	ret->stages = ret->shares = 0;
 	look(f, me, o, call, &v);
 	fill_shape(f, me, &v, a, ret);
 }
@@ -386,6 +428,24 @@ static void move(const struct mover *x, const struct collective_shape *s, u32 ma
 	}
 }
 
+static void move_in_chain(const struct mover *x, const struct operation_shape *s)
+{
+	for (unsigned piece = 0; piece < s->s.n; piece++) {
+		const unsigned at = operation_chain_place(s, piece);
+		const struct collective_shape *p =
+			&s->place[at + 1 < s->s.n ? CHAIN_MIDDLE : CHAIN_LAST];
+
+		if (!(s->pieces >> piece & 1))
+			continue;
+		if (!at) {
+			move(x, &s->s, s->s.push, (struct operation_move){MOVE_SEND, 0, 1});
+			continue;
+		}
+		move(x, p, p->pull, (struct operation_move){MOVE_TAKE, at, 1});
+		move(x, p, p->push2, (struct operation_move){MOVE_SPREAD, at, 1});
+	}
+}
+
 void operation_moves(const struct comm_facts *f, unsigned me, const struct operation_shape *s,
 		     void (*each)(void *context, const struct operation_move *m), void *context)
 {
@@ -394,6 +454,10 @@ void operation_moves(const struct comm_facts *f, unsigned me, const struct opera
 	const struct collective_shape *last =
 		s->stages ? &s->level[(size_t)(stages - 1) * shares] : &s->s;
 
+	if (s->pieces) {
+		move_in_chain(&x, s);
+		return;
+	}
 	move(&x, &s->s, s->s.push, (struct operation_move){MOVE_SEND, 0, 1});
 	for (unsigned k = 0; k < stages; k++)
 		for (unsigned i = 0; i < shares; i++) {
@@ -481,9 +545,16 @@ static void count_from(const struct comm_facts *f, enum operation o, int root, e
 
 static bool has_steps(const struct comm_facts *f, enum operation o, enum steps how)
 {
-	return how == STEPS_ONE   ? true
-	       : how == STEPS_TWO ? rows[o].two_steps && owners(f, o) > 1
-				  : o == OPERATION_ALL_REDUCE && f->groups.n;
+	switch (how) {
+	case STEPS_TWO:
+		return rows[o].two_steps && owners(f, o) > 1;
+	case STEPS_LEVELS:
+		return o == OPERATION_ALL_REDUCE && f->groups.n;
+	case STEPS_CHAIN:
+		return rows[o].chain && f->direct && f->n > 2;
+	default:
+		return true;
+	}
 }
 
 /* From or to the root with which it takes longest. */
@@ -648,6 +719,26 @@ static int launch_levels(struct onehop_comm *c, const struct view *v, const stru
 	return launch(c, v, &l);
 }
 
+static int launch_chain(struct onehop_comm *c, const struct view *v, const struct choice *p,
+			const struct operation_shape *s)
+{
+	const struct collective_ways *first = &c->routes.pair.first;
+	struct collective_chain_args a = {
+		.routes = {*first, *first, c->routes.pair.flags},
+		.slot_bytes = c->facts.slot_bytes,
+		.turn_bytes = slots_turn_bytes(&c->facts),
+		.chunk = p->chunk,
+		.chunks = p->chunks,
+		.shift = s->shift,
+		.period = s->period,
+		.place = s->period > 1 ? 0 : operation_chain_place(s, (u32)v->call->root)};
+	const struct launch l = {KERNEL_collective_chain, p->blocks, p->threads, &a, sizeof(a)};
+
+	memcpy(a.s, s->place, sizeof(a.s));
+	a.s[CHAIN_FIRST] = s->s;
+	return launch(c, v, &l);
+}
+
 /* This rank gets nothing from others and, as the root of a broadcast, passes nothing on. */
 static bool only_sends(const struct view *v, const struct collective_shape *s)
 {
@@ -667,6 +758,8 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 
 	s->s.state = c->piped_state;
 	s->s.tokens = places_for(v, v->others); /* flags are the same for all */
+	if (p->algorithm == PIPED_CHAIN)
+		return launch_chain(c, v, p, s);
 	s->s.ahead = only_sends(v, &s->s);
 	if (p->algorithm == PIPED_LEVELS)
 		return launch_levels(c, v, p, s);
@@ -675,11 +768,19 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	return launch(c, v, &l);
 }
 
+/* What is smaller than float would be rounded after each rank of a chain. */
+static bool rounds_in_chain(enum operation o, unsigned type)
+{
+	return rows[o].reduces && (type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16 ||
+				   type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2);
+}
+
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 count,
 					unsigned type)
 {
 	const u64 bytes = count * typed_bytes(type);
 	struct choice_request q = {.operation = o,
+				   .period = operation_has_root(o) ? 1 : f->n - 1,
 				   .wide = rows[o].reduces && collective_is_wide(type, 0)};
 
 	memcpy(q.crossing, f->crossing[o], sizeof(q.crossing));
@@ -688,6 +789,8 @@ static struct choice_request request_of(const struct comm_facts *f, enum operati
 		q.piece[STEPS_TWO] = shard_bytes(f, o, bytes);
 	if (has_steps(f, o, STEPS_LEVELS))
 		q.piece[STEPS_LEVELS] = share_bytes(bytes, f->groups.size);
+	if (has_steps(f, o, STEPS_CHAIN) && !rounds_in_chain(o, type))
+		q.piece[STEPS_CHAIN] = bytes;
 	return q;
 }
 

@@ -39,6 +39,12 @@ struct operation_shape {
 	/* PIPED_LEVELS (else 0), as in struct collective_levels_args; level[0] is s. */
 	unsigned stages, shares;
 	struct collective_shape level[LEVELS_STAGES * GROUPS_RANKS_MAX / 2];
+	/*
+	 * PIPED_CHAIN, as in struct collective_chain_args (else pieces is 0). Chunk c starts in step c * period, and is in step c * period + i at the
+	 * i-th rank behind the first one. Others: period is 1.
+	 */
+	struct collective_shape place[CHAIN_PLACES];
+	u32 pieces, shift, period;
 };
 
 /*
@@ -59,6 +65,8 @@ struct operation_move {
 	u64 bytes;       /* of the whole piece */
 };
 
+/* How many ranks a chain's piece passes before this one; 0: it begins there. */
+unsigned operation_chain_place(const struct operation_shape *s, unsigned piece);
 /* Each of rank `me`, whose shape it is. */
 void operation_moves(const struct comm_facts *f, unsigned me, const struct operation_shape *s,
 		     void (*each)(void *context, const struct operation_move *m), void *context);

@@ -462,15 +462,22 @@ bool tuned_differs(const struct tuned_identity *then, const struct tuned_identit
 	return false;
 }
 
-bool tuned_lacks_levels(const struct tuned_times *t, const struct groups *g)
+static bool lacks(const struct tuned_times *t, enum operation o, enum algorithm wanted)
 {
-	const uint32_t(*of)[TUNED_SIZES] = t->ns[OPERATION_ALL_REDUCE];
-	bool others = false, levels = false;
+	bool others = false, there = false;
 
 	for (unsigned s = 0; s < TUNED_SIZES; s++)
 		for (unsigned a = 0; a < ALGORITHM_N; a++)
-			*(a == PIPED_LEVELS ? &levels : &others) |= of[a][s] != 0;
-	return g->n > 1 && others && !levels;
+			*(a == wanted ? &there : &others) |= t->ns[o][a][s] != 0;
+	return others && !there;
+}
+
+bool tuned_is_older(const struct tuned_times *t, const struct comm_facts *f)
+{
+	if (f->groups.n < 2)
+		return false;
+	return lacks(t, OPERATION_ALL_REDUCE, PIPED_LEVELS) ||
+	       (f->direct && lacks(t, OPERATION_BROADCAST, PIPED_CHAIN));
 }
 
 void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct comm_facts *f)

@@ -55,9 +55,9 @@ void tuned_write(const struct tuned *t, FILE *out);
 bool tuned_differs(const struct tuned_identity *then, const struct tuned_identity *now,
 		   char why[static TUNED_WHY_SIZE]);
 /*
- * Whether it has times of all-reduces by all ways but in levels, though the ranks are in groups: then it is older than levels, and would keep
- * them out, because only measured times are compared with measured ones.
+ * Whether it has times of all ways but of levels, or but of the chain, though the ranks are in groups, for which these were made: then it is older,
+ * and would keep them out, because only measured times are compared with measured ones.
  */
-bool tuned_lacks_levels(const struct tuned_times *t, const struct groups *g);
+bool tuned_is_older(const struct tuned_times *t, const struct comm_facts *f);
 /* Gives the facts of a communicator the times of a table (NULL: none) that holds for its devices. */
 void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct comm_facts *f);

@@ -260,6 +260,13 @@ static void spans_collective_levels(const void *args, struct host_passage *p)
 	add_places(p, a->stage[0].routes.flags.to, a->s[0].tokens);
 }
 
+static void spans_collective_chain(const void *args, struct host_passage *p)
+{
+	const struct collective_chain_args *a = args;
+
+	add_places(p, a->routes.flags.to, a->s[CHAIN_FIRST].tokens);
+}
+
 static void spans_collective_pairs(const void *args, struct host_passage *p)
 {
 	const struct collective_pairs_args *a = args;

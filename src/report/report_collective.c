@@ -207,11 +207,11 @@ static void add_choice(struct document *out, const struct tune_use *u,
 
 	if (u->simulated)
 		snprintf(measure, sizeof(measure), "onehop tune --device host:%u", u->simulated);
-	if (u->found && start->no_levels)
+	if (u->found && start->older_table)
 		document_item(
 			out, STYLE_WARN, 0, "choice",
-			"by estimates: %s has no times of levels, which these GPUs can use. To "
-			"measure this machine again: %s",
+			"by estimates: %s is older than levels or the chain, which these GPUs can "
+			"use. To measure this machine again: %s",
 			u->path, measure);
 	else if (u->found)
 		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",

@@ -444,7 +444,7 @@ static void check_bits(struct rig *b)
 	       wrong ? "WRONG" : "ok", wrong);
 }
 
-/* Random sizes and operations one after another; the host looks only now and then. */
+/* Random sizes, operations and algorithms one after another; the host looks only now and then. */
 static void soak(struct rig *b, unsigned rounds)
 {
 	const unsigned before = b->wrong;
@@ -461,8 +461,10 @@ static void soak(struct rig *b, unsigned rounds)
 						.op = REDUCE_SUM,
 						.count = (u64)rand() % (rand() % 8 ? 2000 : 60000)};
 
+			force(b, rand() % 2 ? ALGORITHM_N : (enum algorithm)(rand() % ALGORITHM_N));
 			enqueue(b, &t);
 		}
+		force(b, ALGORITHM_N);
 		wait_all(b);
 		run_trial(b, &last);
 	}

@@ -343,13 +343,28 @@ static u64 reduce_groups(const struct rig *g, const struct trial *t, u64 i)
 	return all;
 }
 
-static bool goes_in_levels(const struct rig *g, const struct trial *t)
+/* In a chain the rank behind the one that gets the sum comes first, and that one last. */
+static u64 reduce_from(const struct rig *g, const struct trial *t, size_t owner, u64 i)
+{
+	const u64 bytes = typed_bytes(t->type);
+	u64 all = 0;
+
+	for (size_t k = 1; k <= g->n; k++) {
+		const u64 next = load(g->sent[(owner + k) % g->n] + t->slice + i * bytes, bytes);
+
+		all = k == 1 ? widen(t->type, next)
+			     : reduce_two(t->type, t->op, all, widen(t->type, next));
+	}
+	return all;
+}
+
+static enum algorithm algorithm_of(const struct rig *g, const struct trial *t)
 {
 	const struct onehop_comm *c = g->comms[0];
 	struct choice p;
 
 	operation_choose(&c->facts, t->o, t->count, t->type, c->options.forced, &p);
-	return p.algorithm == PIPED_LEVELS;
+	return p.algorithm;
 }
 
 static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64 i)
@@ -359,7 +374,16 @@ static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64
 
 	if (!reduces(t->o))
 		return load(source(g, t, rank, i), typed_bytes(t->type));
-	all = goes_in_levels(g, t) ? reduce_groups(g, t, index) : reduce_ranks(g, t, ~0u, index);
+	switch (algorithm_of(g, t)) {
+	case PIPED_LEVELS:
+		all = reduce_groups(g, t, index);
+		break;
+	case PIPED_CHAIN:
+		all = reduce_from(g, t, t->o == OPERATION_REDUCE ? (size_t)t->root : rank, index);
+		break;
+	default:
+		all = reduce_ranks(g, t, ~0u, index);
+	}
 	if (t->op == REDUCE_AVG)
 		all = as_half(t->type, divide(t->type, all, g->n));
 	return narrow(t->type, all);
@@ -1538,9 +1562,17 @@ static void the_table_decides_in_one_process(void **state)
 	rig_stop(&g);
 }
 
-/* A table from before there were levels would keep them out: its times are not used where there are groups. */
-static void a_table_without_levels(void **state)
+static void copy_times(struct tuned *t, enum operation o, enum algorithm a)
 {
+	memcpy(t->times[TUNED_DIRECT].ns[o][a],
+	       t->times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][FLAGGED_ONE],
+	       sizeof(t->times[0].ns[0][0]));
+}
+
+/* A table from before there were levels or the chain would keep them out: its times are not used where there are groups. */
+static void a_table_that_is_older(void **state)
+{
+	static const bool used[] = {false, true, false, true};
 	static struct tuned table;
 	struct comm_options o = options_in(&layouts[1]);
 	struct rig g;
@@ -1548,17 +1580,18 @@ static void a_table_without_levels(void **state)
 	(void)state;
 	o.forced = ALGORITHM_N;
 	o.tuned = &table;
-	for (int levels = 0; levels < 2; levels++) {
-		prefer(FLAGGED_ONE, 4, &table);
-		if (levels)
-			memcpy(table.times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][PIPED_LEVELS],
-			       table.times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][FLAGGED_ONE],
-			       sizeof(table.times[0].ns[0][0]));
+	prefer(FLAGGED_ONE, 4, &table);
+	for (int more = 0; more < 4; more++) {
+		if (more == 1)
+			copy_times(&table, OPERATION_ALL_REDUCE, PIPED_LEVELS);
+		if (more >= 2)
+			copy_times(&table, OPERATION_BROADCAST,
+				   more == 2 ? PIPED_TWO : PIPED_CHAIN);
 		rig_start(&g, 4, ROOM, &o);
 		for (size_t i = 0; i < g.n; i++)
 			assert_int_equal(
 				g.comms[i]->facts.times.ns[OPERATION_ALL_REDUCE][FLAGGED_ONE][0],
-				levels ? 1000 : 0);
+				used[more] ? 1000 : 0);
 		rig_stop(&g);
 	}
 }
@@ -1646,7 +1679,7 @@ int main(void)
 		cmocka_unit_test(processes_with_different_tables),
 		cmocka_unit_test(a_table_of_another_rank_alone),
 		cmocka_unit_test(the_table_decides_in_one_process),
-		cmocka_unit_test(a_table_without_levels),
+		cmocka_unit_test(a_table_that_is_older),
 		cmocka_unit_test(processes_without_access),
 		cmocka_unit_test(a_process_that_dies),
 		cmocka_unit_test(a_process_that_never_comes),

@@ -228,7 +228,7 @@ static void choose_in_groups(unsigned size, enum nearness near, enum operation o
 	operation_choose(&f, o, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, ret);
 }
 
-/* Where groups share a link, large all-reduces cross it once; nothing else is done in levels, nor where no link is shared. */
+/* Where groups share a link, large all-reduces cross it once; nothing is done in levels where no link is shared. */
 static void large_sums_go_in_levels_between_groups(void **state)
 {
 	struct choice p;
@@ -241,11 +241,58 @@ static void large_sums_go_in_levels_between_groups(void **state)
 		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
 		choose_in_groups(8, NEAR_SOCKET, OPERATION_ALL_REDUCE, bytes, &p);
 		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
-		choose_in_groups(4, NEAR_SOCKET, OPERATION_BROADCAST, bytes, &p);
-		assert_int_equal(steps_of(p.algorithm), STEPS_TWO);
 	}
 	choose_in_groups(4, NEAR_SOCKET, OPERATION_ALL_REDUCE, 8, &p);
 	assert_int_equal(p.algorithm, FLAGGED_ONE);
+}
+
+/* So do all other large operations but all-to-all, where nothing is saved: in a chain. */
+static void what_is_large_goes_in_a_chain_across_a_shared_link(void **state)
+{
+	static const struct {
+		enum operation o;
+		enum steps otherwise;
+	} rows[] = {
+		{OPERATION_BROADCAST, STEPS_TWO},
+		{OPERATION_REDUCE, STEPS_TWO},
+		{OPERATION_ALL_GATHER, STEPS_ONE},
+		{OPERATION_REDUCE_SCATTER, STEPS_ONE},
+	};
+	struct choice p;
+
+	(void)state;
+	for (uint64_t bytes = 4 * MIB; bytes <= 1024 * MIB; bytes *= 4) {
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			choose_in_groups(4, NEAR_SOCKET, rows[i].o, bytes, &p);
+			assert_int_equal(p.algorithm, PIPED_CHAIN);
+			choose_in_groups(8, NEAR_SOCKET, rows[i].o, bytes, &p);
+			assert_int_equal(steps_of(p.algorithm), rows[i].otherwise);
+			choose_in_groups(8, NEAR_NVLINK, rows[i].o, bytes, &p);
+			assert_int_equal(steps_of(p.algorithm), rows[i].otherwise);
+		}
+		choose_in_groups(4, NEAR_SOCKET, OPERATION_ALL_TO_ALL, bytes, &p);
+		assert_int_equal(steps_of(p.algorithm), STEPS_ONE);
+	}
+}
+
+/* There what is smaller than float would be rounded after each rank. */
+static void a_chain_does_not_round_sums(void **state)
+{
+	struct choice each[ALGORITHM_N];
+	struct comm_facts f;
+
+	(void)state;
+	comm_facts_make(4, true, BLOCKS, THREADS, &f);
+	operation_count(&f);
+	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++) {
+		const bool small = type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16 ||
+				   type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2;
+
+		operation_estimate(&f, OPERATION_REDUCE, MIB, type, each);
+		assert_int_equal(each[PIPED_CHAIN].algorithm, small ? ALGORITHM_N : PIPED_CHAIN);
+		operation_estimate(&f, OPERATION_BROADCAST, MIB, type, each);
+		assert_int_equal(each[PIPED_CHAIN].algorithm, PIPED_CHAIN);
+	}
 }
 
 /* ---- with measured times ---- */
@@ -690,6 +737,8 @@ int main(void)
 		cmocka_unit_test(measured_times_are_preferred_to_estimates),
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
 		cmocka_unit_test(large_sums_go_in_levels_between_groups),
+		cmocka_unit_test(what_is_large_goes_in_a_chain_across_a_shared_link),
+		cmocka_unit_test(a_chain_does_not_round_sums),
 		cmocka_unit_test(a_reduce_goes_in_one_step_for_longer),
 		cmocka_unit_test(slots_of_pairs_have_their_limit),
 		cmocka_unit_test(slots_have_their_limit),

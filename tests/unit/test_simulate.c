@@ -461,6 +461,35 @@ static void sums_between_four_groups(void **state)
 	machine_free(m);
 }
 
+/* On two sockets the link between them carries each byte of what is large once, not twice or more. */
+static void chains_between_sockets(void **state)
+{
+	static const enum nccl_op ops[] = {NCCL_BROADCAST, NCCL_REDUCE, NCCL_ALL_GATHER,
+					   NCCL_REDUCE_SCATTER};
+	struct machine *m =
+		read_machine("rtx4090x8-after", CASE "p2pBandwidthLatencyTest-after.txt");
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(ops); k++) {
+		const struct collective_choice o = {.graph = 1,
+						    .op = 1 + (int)ops[k],
+						    .min = "4M",
+						    .max = "256M"};
+		struct simulate_session s;
+
+		run(&s, m, &o);
+		for (size_t i = 0; i < s.arms[0].row_n; i++) {
+			const struct simulated_row *row = &s.arms[0].rows[i];
+			const double two = row->us[PIPED_TWO];
+
+			assert_int_equal(row->choice.algorithm, PIPED_CHAIN);
+			assert_true(row->own.time_us < 0.7 * (two > 0 ? two : row->us[PIPED_ONE]));
+		}
+		simulate_session_done(&s);
+	}
+	machine_free(m);
+}
+
 /* ---- where only some pairs are direct ---- */
 
 static void check_within(const struct simulated_row *row, const struct simulated_row *host,
@@ -584,6 +613,7 @@ int main(void)
 		cmocka_unit_test(every_plan_takes_time),
 		cmocka_unit_test(less_is_never_faster),
 		cmocka_unit_test(sums_between_four_groups),
+		cmocka_unit_test(chains_between_sockets),
 		cmocka_unit_test(within_sockets_alone),
 		cmocka_unit_test(one_pair_less),
 		cmocka_unit_test(bad_input_is_refused),

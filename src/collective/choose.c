@@ -10,7 +10,7 @@
 #define DIRECT_THREADS                                                                             \
 	256u /* of 3 ranks or more: up to 4 % faster with 4, but up to 1 % slower with 2 */
 #define CHUNK_MIN      2048u
-#define CHAIN_CHUNKS   16u /* that begin in each step: the last rank gets the first one late */
+#define CHAIN_CHUNKS   16u /* wanted of a block: the last rank begins some chunks late */
 #define HOST_CHUNK_MIN 4096u
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
@@ -407,10 +407,10 @@ static double cost_us(const struct comm_facts *f, const struct choice_request *q
 	const unsigned stages = how == STEPS_LEVELS ? groups_stages(&f->groups) : how;
 	const double data =
 		(double)piece_of(q, p->algorithm) * crossing_us(f, p->algorithm, q->crossing[how]);
-	if (how == STEPS_CHAIN)
-		return chain_us(f, q, p, data);
 	const double start = c->start_us + (is_slow_sum(q, p) ? c->reduce_us : 0);
 
+	if (how == STEPS_CHAIN)
+		return chain_us(f, q, p, data);
 	if (!is_piped(p->algorithm))
 		return start + (double)(p->chunks - 1) * c->step_us +
 		       data / FLAGGED_DATA_BYTES(q->wide) * FLAGGED_UNIT_BYTES;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of kernels/collective_piped.c, for one block of each rank: four slots for each sender that take turns for what
+ * The protocol of kernels/collective_piped.c and collective_chain.c, for one block of each rank: four slots for each sender that take turns for what
  * is sent, two for what was reduced, and a flag for each sender that holds the number of its last step. A chunk is sent before
  * the others have done the last step. A rank that only sends waits for one step less.
  *
  * -DN: ranks. -DOPS: operations, one after the other, each with one or two steps and up to -DCHUNKS chunks. -DROOTS: also
- * those with a root; -DONLY_ROOTS: those alone. Any of
+ * those with a root; -DONLY_ROOTS: those alone; -DCHAINS: also those from rank to rank; -DONLY_CHAINS: those alone. Any of
  * the names in tests/spin/check removes one part of the protocol.
  */
 #define LANDS
@@ -20,6 +20,9 @@ bit two_steps[RECENT];
 #define ALL       0
 #define FROM_ROOT 1
 #define TO_ROOT   2
+/* From rank to rank: from rank 0 a chunk in each step, or from all ranks one in every (N - 1)th, round to the one before. */
+#define CHAIN     3
+#define RING      4
 byte kind[RECENT];
 #define KIND kind[op % RECENT]
 
@@ -28,7 +31,18 @@ byte kind[RECENT];
 	 (KIND == TO_ROOT && to == 0))
 #define ONLY_SENDS ((KIND == FROM_ROOT && me == 0) || (KIND == TO_ROOT && me != 0))
 #define CHUNKS_OF  chunks_of[op % RECENT]
-#define STEPS      (CHUNKS_OF + 1 + two_steps[op % RECENT])
+#define STEPS                                                                                      \
+	(KIND == RING -> CHUNKS_OF * (N - 1) + 1 :                                                 \
+	 (KIND == CHAIN -> CHUNKS_OF + N - 1 : CHUNKS_OF + 1 + two_steps[op % RECENT]))
+#define BEFORE ((me + N - 1) % N)
+#define NEXT   ((me + 1) % N)
+#define STARTS                                                                                     \
+	((KIND == CHAIN && me == 0 && chunk < CHUNKS_OF) ||                                        \
+	 (KIND == RING && chunk % (N - 1) == 0 && chunk / (N - 1) < CHUNKS_OF))
+#define ARRIVES                                                                                    \
+	((KIND == CHAIN && me > 0 && chunk >= me && chunk - me < CHUNKS_OF) ||                     \
+	 (KIND == RING && chunk > 0))
+#define PASSES_ON (ARRIVES && (KIND == CHAIN -> me < N - 1 : chunk % (N - 1) != 0))
 #ifdef TWO_AHEAD
 #define AHEAD (ONLY_SENDS -> 2 : 0)
 #else
@@ -44,7 +58,7 @@ inline choose()
 		select (i : 1 .. CHUNKS);
 		chunks_of[op % RECENT] = i;
 		if
-#ifndef ONLY_ROOTS
+#if !defined(ONLY_ROOTS) && !defined(ONLY_CHAINS)
 		:: two_steps[op % RECENT] = 0; KIND = ALL
 		:: two_steps[op % RECENT] = 1; KIND = ALL
 #endif
@@ -52,6 +66,10 @@ inline choose()
 		:: two_steps[op % RECENT] = 0; KIND = TO_ROOT
 		:: two_steps[op % RECENT] = 0; KIND = FROM_ROOT
 		:: two_steps[op % RECENT] = 1; KIND = FROM_ROOT
+#endif
+#if defined(CHAINS) || defined(ONLY_CHAINS)
+		:: two_steps[op % RECENT] = 0; KIND = CHAIN
+		:: two_steps[op % RECENT] = 0; KIND = RING
 #endif
 		fi;
 		kind[(op + 2) % RECENT] = 0;
@@ -111,6 +129,17 @@ inline take(area)
 	od
 }
 
+/* To the next rank alone, in the slots of the first step. */
+inline pass_on()
+{
+	pending[PLACE(0, SLOT_OF(0, step), me, NEXT)] = DATA(step, 0)
+}
+
+inline take_from_before()
+{
+	assert(memory[PLACE(0, SLOT_OF(0, step - 1), BEFORE, me)] == DATA(step - 1, 0))
+}
+
 inline tell_step()
 {
 	atomic {
@@ -147,7 +176,8 @@ proctype rank(byte me)
 		do
 		:: chunk < STEPS ->
 			if
-			:: chunk < CHUNKS_OF -> send(0)
+			:: KIND < CHAIN && chunk < CHUNKS_OF -> send(0)
+			:: STARTS -> pass_on()
 			:: else
 			fi;
 			wait_for_step();
@@ -157,10 +187,16 @@ proctype rank(byte me)
 			step--;
 #endif
 			if
-			:: chunk >= 1 && chunk - 1 < CHUNKS_OF ->
+			:: KIND < CHAIN && chunk >= 1 && chunk - 1 < CHUNKS_OF ->
 				take(0);
 				if
 				:: two_steps[op % RECENT] -> send(1)
+				:: else
+				fi
+			:: ARRIVES ->
+				take_from_before();
+				if
+				:: PASSES_ON -> pass_on()
 				:: else
 				fi
 			:: else

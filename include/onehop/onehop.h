@@ -48,7 +48,7 @@ enum onehop_type {
  * Ranks are reduced in ascending order, whatever the size and the algorithm: the result has the same
  * bits on every rank and in every run. But where all ranks are in groups of equal size that share a link to the others (GPUs of one socket, or below
  * one PCIe switch) or, where only some pairs are direct, that reach each other, large all-reduces add up each group by itself first, rounded to the element's type, and then the groups: also the same on every rank
- * and in every run. On such machines, where all pairs are direct, large reduces and reduce-scatters (but not of floats of 8 and 16 bits) begin with the
+ * and in every run. Where groups, also of different sizes, share such a link and all pairs are direct, reduces and reduce-scatters, mostly large ones (but not of floats of 8 and 16 bits), begin with the
  * rank behind the one that gets the result and go round, so that this one comes last: the same in every run too. ONEHOP_FLOAT16 and ONEHOP_BFLOAT16 are reduced as float and
  * rounded once. The two FLOAT8 types are reduced as ONEHOP_FLOAT16, which rounds after each rank, and rounded again at
  * the end; what is too large for them becomes their largest finite value. Sums and products of integers wrap. ONEHOP_AVG divides the (wrapped) sum of integers

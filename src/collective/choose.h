@@ -112,6 +112,12 @@ static inline bool has_direct(const struct comm_facts *f)
 	return f->direct || f->mixed;
 }
 
+/* Groups of ranks have a link to the others that they share: only there sums may be in another order than that of ranks. */
+static inline bool shares_links(const struct comm_facts *f)
+{
+	return f->groups.n || f->shared.n;
+}
+
 /* Whether what rank `from` writes for rank `to` is in that one's memory. */
 static inline bool is_direct(const struct comm_facts *f, unsigned from, unsigned to)
 {

@@ -59,6 +59,8 @@ void groups_share(unsigned n, const enum nearness *near, struct groups *ret)
 	groups_make(n, near, ret);
 	if (ret->n == 0 && are_known(n, near))
 		divide(n, near, NEAR_SOCKET, ret);
+	if (ret->n == 1)
+		divide(n, near, NEAR_SWITCH, ret);
 	ret->size = 0;
 	if (ret->n < 2 || ret->n == n)
 		*ret = (struct groups){0};

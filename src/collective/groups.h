@@ -54,7 +54,7 @@ enum nearness nearness_of(enum shared s, int socket, int other);
  */
 void groups_make(unsigned n, const enum nearness *near, struct groups *ret);
 
-/* The same of any sizes, for what they share: size is 0. */
+/* The same of any sizes, for what they share, on sockets before switches: size is 0. */
 void groups_share(unsigned n, const enum nearness *near, struct groups *ret);
 
 /* A bit for each rank of its group; and for the ranks that have the same place in the other groups. */

@@ -551,7 +551,8 @@ static bool has_steps(const struct comm_facts *f, enum operation o, enum steps h
 	case STEPS_LEVELS:
 		return o == OPERATION_ALL_REDUCE && f->groups.n;
 	case STEPS_CHAIN:
-		return rows[o].chain && f->direct && f->n > 2;
+		return rows[o].chain && f->direct && f->n > 2 &&
+		       (!rows[o].reduces || shares_links(f));
 	default:
 		return true;
 	}

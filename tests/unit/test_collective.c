@@ -832,6 +832,32 @@ static void each_algorithm_partly_direct(void **state)
 		}
 }
 
+/* Where groups share links sums go there too. */
+static void what_goes_in_a_chain(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(layouts); k++) {
+		struct comm_options o = options_in(&layouts[k]);
+		struct rig g;
+
+		o.forced = PIPED_CHAIN;
+		rig_start(&g, (size_t)layouts[k].n * layouts[k].size, ROOM, &o);
+		for (int i = 0; i < 2 * OPERATION_N; i++) {
+			struct trial t = random_trial(&g, 4000);
+
+			t.o = (enum operation)(i % OPERATION_N);
+			t.type = ELEMENT_FLOAT32;
+			t.count += 1;
+			run_trial(&g, &t);
+			assert_int_equal(g.comms[0]->last == PIPED_CHAIN,
+					 t.o != OPERATION_ALL_REDUCE &&
+						 t.o != OPERATION_ALL_TO_ALL);
+		}
+		run_trials(&g, TRIALS);
+		rig_stop(&g);
+	}
+}
+
 /* All pairs of a group are direct, and of the others none or some. */
 static void sums_in_levels_through_the_host(void **state)
 {
@@ -1659,6 +1685,7 @@ int main(void)
 		cmocka_unit_test(all_reductions_in_levels),
 		cmocka_unit_test(no_groups_through_the_host),
 		cmocka_unit_test(each_algorithm_partly_direct),
+		cmocka_unit_test(what_goes_in_a_chain),
 		cmocka_unit_test(sums_in_levels_through_the_host),
 		cmocka_unit_test(sends_partly_direct),
 		cmocka_unit_test(back_to_back),

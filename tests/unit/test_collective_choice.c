@@ -275,24 +275,58 @@ static void what_is_large_goes_in_a_chain_across_a_shared_link(void **state)
 	}
 }
 
-/* There what is smaller than float would be rounded after each rank. */
-static void a_chain_does_not_round_sums(void **state)
+/* Of 4 ranks, of which the first `size` are nearer to each other, as are the rest; 4: all are. */
+static void place_four(unsigned size, enum nearness near, enum nearness far, struct comm_facts *ret)
 {
-	struct choice each[ALGORITHM_N];
+	enum nearness of[4 * 4];
+
+	for (unsigned i = 0; i < 16; i++)
+		of[i] = (i / 4 < size) == (i % 4 < size) ? near : far;
+	comm_facts_make(4, true, BLOCKS, THREADS, ret);
+	comm_facts_place(ret, of, NULL);
+	operation_count(ret);
+}
+
+/*
+ * What is smaller than float would be rounded after each rank. Only where groups of ranks, also of different sizes, share a link may they be added
+ * up in another order than theirs.
+ */
+static void sums_in_a_chain(void **state)
+{
+	(void)state;
+	for (unsigned size = 1; size <= 4; size++)
+		for (unsigned type = 0; type < ELEMENT_TYPE_N; type++) {
+			const bool small = type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16 ||
+					   type == ELEMENT_FLOAT8_E4M3 ||
+					   type == ELEMENT_FLOAT8_E5M2;
+			struct choice each[ALGORITHM_N];
+			struct comm_facts f;
+
+			if (size % 2)
+				place_four(size, NEAR_SOCKET, NEAR_FAR, &f);
+			else
+				place_four(size, NEAR_SWITCH, NEAR_SOCKET, &f);
+			operation_estimate(&f, OPERATION_REDUCE, MIB, type, each);
+			assert_int_equal(each[PIPED_CHAIN].algorithm,
+					 small || size == 4 ? ALGORITHM_N : PIPED_CHAIN);
+			operation_estimate(&f, OPERATION_BROADCAST, MIB, type, each);
+			assert_int_equal(each[PIPED_CHAIN].algorithm, PIPED_CHAIN);
+		}
+}
+
+/* Below switches of one socket too. */
+static void groups_of_different_sizes_share_links(void **state)
+{
 	struct comm_facts f;
 
 	(void)state;
-	comm_facts_make(4, true, BLOCKS, THREADS, &f);
-	operation_count(&f);
-	for (unsigned type = 0; type < ELEMENT_TYPE_N; type++) {
-		const bool small = type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16 ||
-				   type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2;
-
-		operation_estimate(&f, OPERATION_REDUCE, MIB, type, each);
-		assert_int_equal(each[PIPED_CHAIN].algorithm, small ? ALGORITHM_N : PIPED_CHAIN);
-		operation_estimate(&f, OPERATION_BROADCAST, MIB, type, each);
-		assert_int_equal(each[PIPED_CHAIN].algorithm, PIPED_CHAIN);
+	for (int far = 0; far < 2; far++) {
+		place_four(3, far ? NEAR_SOCKET : NEAR_SWITCH, far ? NEAR_FAR : NEAR_SOCKET, &f);
+		assert_int_equal(f.groups.n, 0);
+		assert_int_equal(f.shared.n, 2);
 	}
+	place_four(4, NEAR_SWITCH, NEAR_SOCKET, &f);
+	assert_int_equal(f.shared.n, 0);
 }
 
 /* ---- with measured times ---- */
@@ -738,7 +772,8 @@ int main(void)
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
 		cmocka_unit_test(large_sums_go_in_levels_between_groups),
 		cmocka_unit_test(what_is_large_goes_in_a_chain_across_a_shared_link),
-		cmocka_unit_test(a_chain_does_not_round_sums),
+		cmocka_unit_test(sums_in_a_chain),
+		cmocka_unit_test(groups_of_different_sizes_share_links),
 		cmocka_unit_test(a_reduce_goes_in_one_step_for_longer),
 		cmocka_unit_test(slots_of_pairs_have_their_limit),
 		cmocka_unit_test(slots_have_their_limit),

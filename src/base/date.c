@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -32,12 +33,48 @@ void date_to_state(char buf[static DATE_SIZE])
 		date_now(buf);
 }
 
+static bool has_shape(const char *text)
+{
+	static const char shape[DATE_SIZE] = "0000-00-00T00:00:00Z";
+
+	for (size_t i = 0; i < sizeof(shape); i++)
+		if (shape[i] == '0' ? !isdigit((unsigned char)text[i]) : text[i] != shape[i])
+			return false;
+	return true;
+}
+
+static unsigned two_digits(const char *at)
+{
+	return 10 * (unsigned)(at[0] - '0') + (unsigned)(at[1] - '0');
+}
+
+static unsigned days_of(unsigned year, unsigned month)
+{
+	static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && leap);
+}
+
+bool date_is_one(const char *text)
+{
+	unsigned year, month, day;
+
+	if (!has_shape(text))
+		return false;
+	year = 100 * two_digits(text) + two_digits(text + 2);
+	month = two_digits(text + 5);
+	day = two_digits(text + 8);
+	return month >= 1 && month <= 12 && day >= 1 && day <= days_of(year, month) &&
+	       two_digits(text + 11) < 24 && two_digits(text + 14) < 60 &&
+	       two_digits(text + 17) < 60;
+}
+
 static bool parse(const char *text, time_t *ret)
 {
 	struct tm t = {0};
-	const char *end = strptime(text, FORMAT, &t);
 
-	if (!end || *end)
+	if (!date_is_one(text) || !strptime(text, FORMAT, &t))
 		return false;
 	*ret = timegm(&t);
 	return true;

@@ -117,19 +117,15 @@ static const char *algorithm_at(unsigned i)
 
 static int read_measured(struct reader *r)
 {
-	static const char shape[] = "0000-00-00T00:00:00Z";
 	char word[TUNED_WORD_SIZE];
 	int e = *r->t.date ? err_set(EINVAL, "there is a second date")
 			   : read_word(r, "date", word, sizeof(word));
 
 	if (e < 0)
 		return e;
-	for (size_t i = 0; i < sizeof(shape); i++)
-		if (shape[i] == '0' ? !isdigit((unsigned char)word[i]) : word[i] != shape[i])
-			return err_set(EINVAL,
-				       "the date must look like 2026-01-31T10:20:30Z, not '%s'",
-				       word);
-	memcpy(r->t.date, word, sizeof(shape));
+	if (!date_is_one(word))
+		return err_set(EINVAL, "'%s' is not a date like 2026-01-31T10:20:30Z", word);
+	memcpy(r->t.date, word, sizeof(r->t.date));
 	return 0;
 }
 

@@ -200,7 +200,7 @@ static void a_damaged_table_is_not_used(void **state)
 	put_table("onehop-tune 1\nmeasured now\n");
 	assert_int_equal(tune_find(&d, 2, &use), -EINVAL);
 	assert_false(use.found);
-	assert_non_null(strstr(use.why, TABLE ":2: the date must look like"));
+	assert_non_null(strstr(use.why, TABLE ":2: 'now' is not a date like"));
 	put_table("");
 	assert_int_equal(tune_find(&d, 2, &use), -EINVAL);
 	assert_non_null(strstr(use.why, TABLE ":1: the first line must be 'onehop-tune 1'"));

@@ -12,10 +12,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define HEADER     "onehop-tune 1"
-#define LAST_LINE  "end"
-#define UNKNOWN    "-"
-#define NUMBER_MAX 0xfffffffful
+#define HEADER    "onehop-tune 1"
+#define LAST_LINE "end"
+#define UNKNOWN   "-"
 
 static const char *const kind_words[TUNED_KIND_N] = {
 	[TUNED_HOST] = "host",
@@ -68,7 +67,8 @@ static int read_known(struct reader *r, const char *what, char *buf)
 	return e;
 }
 
-static int read_number(struct reader *r, const char *what, uint64_t most, uint64_t *ret)
+static int read_number(struct reader *r, const char *what, uint64_t least, uint64_t most,
+		       uint64_t *ret)
 {
 	char word[TUNED_WORD_SIZE];
 	uint64_t value = 0;
@@ -76,9 +76,9 @@ static int read_number(struct reader *r, const char *what, uint64_t most, uint64
 
 	if (e < 0)
 		return e;
-	if (text_to_count(word, &value) < 0 || value > most)
-		return err_set(EINVAL, "the %s must be a number from 0 to %llu, not '%s'", what,
-			       (unsigned long long)most, word);
+	if (text_to_count(word, &value) < 0 || value < least || value > most)
+		return err_set(EINVAL, "the %s must be a number from %llu to %llu, not '%s'", what,
+			       (unsigned long long)least, (unsigned long long)most, word);
 	*ret = value;
 	return 0;
 }
@@ -167,10 +167,10 @@ static int read_path(struct reader *r)
 	struct tuned_identity *id = &r->t.identity;
 	const uint64_t most = id->n ? id->n - 1 : 0;
 	uint64_t i = 0, j = 0;
-	int e = read_number(r, "first device of a path", most, &i);
+	int e = read_number(r, "first device of a path", 0, most, &i);
 
 	if (e == 0)
-		e = read_number(r, "second device of a path", most, &j);
+		e = read_number(r, "second device of a path", 0, most, &j);
 	if (e < 0)
 		return e;
 	if (i == j)
@@ -184,7 +184,7 @@ static int read_path(struct reader *r)
 static int read_size(struct reader *r, unsigned *ret)
 {
 	uint64_t bytes = 0;
-	int e = read_number(r, "size", NUMBER_MAX, &bytes);
+	int e = read_number(r, "size", tuned_size(0), tuned_size(TUNED_SIZES - 1), &bytes);
 
 	if (e < 0)
 		return e;
@@ -209,14 +209,12 @@ static int read_time(struct reader *r)
 	while (e == 0) {
 		e = read_choice(r, "algorithm", algorithm_at, ALGORITHM_N, &algorithm);
 		if (e == 0)
-			e = read_number(r, "time", NUMBER_MAX, &ns);
+			e = read_number(r, "time", 1, UINT32_MAX, &ns);
 		if (e < 0)
 			return e;
 		cell = &r->t.times[kind].ns[operation][algorithm][size];
-		if (*cell || !ns)
-			return err_set(EINVAL,
-				       *cell ? "there is a second time of %s"
-					     : "the time of %s must not be 0",
+		if (*cell)
+			return err_set(EINVAL, "there is a second time of %s",
 				       algorithm_at(algorithm));
 		*cell = (uint32_t)ns;
 		if (at_line_end(r))

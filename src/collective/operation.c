@@ -543,16 +543,35 @@ static void count_from(const struct comm_facts *f, enum operation o, int root, e
 	}
 }
 
+static bool can_step(enum operation o, enum steps how)
+{
+	const bool can[STEPS_N] = {
+		[STEPS_ONE] = true,
+		[STEPS_TWO] = rows[o].two_steps,
+		[STEPS_LEVELS] = o == OPERATION_ALL_REDUCE,
+		[STEPS_CHAIN] = rows[o].chain,
+	};
+
+	return can[how];
+}
+
+bool operation_can_use(enum operation o, enum algorithm a)
+{
+	return can_step(o, steps_of(a));
+}
+
+/* Whether these ranks can. */
 static bool has_steps(const struct comm_facts *f, enum operation o, enum steps how)
 {
+	if (!can_step(o, how))
+		return false;
 	switch (how) {
 	case STEPS_TWO:
-		return rows[o].two_steps && owners(f, o) > 1;
+		return owners(f, o) > 1;
 	case STEPS_LEVELS:
-		return o == OPERATION_ALL_REDUCE && f->groups.n;
+		return f->groups.n;
 	case STEPS_CHAIN:
-		return rows[o].chain && f->direct && f->n > 2 &&
-		       (!rows[o].reduces || shares_links(f));
+		return f->direct && f->n > 2 && (!rows[o].reduces || shares_links(f));
 	default:
 		return true;
 	}

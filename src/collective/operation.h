@@ -6,6 +6,8 @@
 
 const char *operation_word(enum operation o); /* "all_reduce", as its function in onehop.h */
 bool operation_has_root(enum operation o);
+/* Whether there are devices on which the algorithm can run it. */
+bool operation_can_use(enum operation o, enum algorithm a);
 
 /* "all_reduce(100 float32, sum)": as ranks show each other. */
 #define OPERATION_TEXT 96

@@ -195,6 +195,13 @@ static int read_size(struct reader *r, unsigned *ret)
 		       (unsigned long long)bytes, (unsigned long long)tuned_size(TUNED_SIZES - 1));
 }
 
+static int check_algorithm(enum operation o, enum algorithm a)
+{
+	return operation_can_use(o, a) ? 0
+				       : err_set(EINVAL, "%s cannot run as %s", operation_word(o),
+						 algorithm_word(a));
+}
+
 static int read_time(struct reader *r)
 {
 	unsigned kind = 0, operation = 0, size = 0, algorithm = 0;
@@ -208,6 +215,8 @@ static int read_time(struct reader *r)
 		e = read_size(r, &size);
 	while (e == 0) {
 		e = read_choice(r, "algorithm", algorithm_at, ALGORITHM_N, &algorithm);
+		if (e == 0)
+			e = check_algorithm((enum operation)operation, (enum algorithm)algorithm);
 		if (e == 0)
 			e = read_number(r, "time", 1, UINT32_MAX, &ns);
 		if (e < 0)

@@ -47,6 +47,15 @@ static int check_choice(const struct collective_choice *o)
 
 /* ---- ranks and paths ---- */
 
+static int refuse_too_few(const struct machine *m)
+{
+	if (m->gpu_n > 1)
+		return err_set(ENODEV, "only one GPU is chosen, and a collective needs 2 or more");
+	return err_set(ENODEV, "%s has %s NVIDIA GPU, and a collective needs 2 or more%s",
+		       machine_place(m), m->gpu_n == 1 ? "only one" : "no",
+		       m->recorded ? "" : "; --from FILE reads a recording of another machine");
+}
+
 static int choose_ranks(struct simulate_session *s, const struct collective_choice *o,
 			size_t *ret_n)
 {
@@ -67,11 +76,7 @@ static int choose_ranks(struct simulate_session *s, const struct collective_choi
 		s->gpus[(*ret_n)++] = i;
 	}
 	if (r == 0 && *ret_n < 2 && o->count <= 0)
-		return err_set(ENODEV,
-			       "%s, and a collective needs 2 or more; --from reads another machine",
-			       m->gpu_n > 1    ? "only one GPU is chosen"
-			       : m->gpu_n == 1 ? "this machine has only one NVIDIA GPU"
-					       : "this machine has no NVIDIA GPU");
+		return refuse_too_few(m);
 	if (r == 0 && *ret_n < most && o->count > 0)
 		return err_set(EINVAL, "too few GPUs: %zu, but %zu requested", *ret_n, most);
 	return r;

@@ -633,6 +633,36 @@ static void bad_input_is_refused(void **state)
 	paths_free(many);
 }
 
+/* Only who has not given a recording is told that one can be. */
+static void too_few_gpus(void **state)
+{
+	static const struct {
+		const char *gpus;
+		bool recorded;
+		const char *says;
+	} rows[] = {
+		{NULL, false,
+		 "this machine has only one NVIDIA GPU, and a collective needs 2 or more; --from FILE reads a recording of another machine"},
+		{"0", true, "only one GPU is chosen, and a collective needs 2 or more"},
+		{"0", false, "only one GPU is chosen, and a collective needs 2 or more"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct collective_choice o = {.simulate = true,
+						    .engine = ENGINE_ONEHOP,
+						    .devices.gpus = rows[i].gpus};
+		struct machine *m = read_machine(rows[i].gpus ? "h200x4" : "h200x1", NULL);
+		struct simulate_session s;
+
+		m->recorded = rows[i].recorded;
+		assert_int_equal(simulate_session_run(&s, m, &o), -ENODEV);
+		assert_string_equal(err_msg(), rows[i].says);
+		simulate_session_done(&s);
+		machine_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -647,6 +677,7 @@ int main(void)
 		cmocka_unit_test(within_sockets_alone),
 		cmocka_unit_test(one_pair_less),
 		cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(too_few_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,23 +199,45 @@ static void add_standing(struct document *out, const struct collective_result *r
 		narrow < r->row_n ? "; the others reached the time limit (--budget)" : "");
 }
 
+/* With a table that is used: it may lack the operation, or some sizes. */
+static void add_used(struct document *out, const struct tune_use *u,
+		     const struct collective_result *r, const char *measure)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		n += r->rows[i].chosen.measured;
+	if (n == r->row_n)
+		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",
+			      u->table.date, u->path);
+	else if (n)
+		document_item(out, STYLE_PLAIN, 0, "choice",
+			      "by times measured %s (%s) at %zu of %zu sizes, else by estimates. "
+			      "To measure this machine again: %s",
+			      u->table.date, u->path, n, r->row_n, measure);
+	else
+		document_item(out, STYLE_WARN, 0, "choice",
+			      "by estimates: %s has no times of this operation at these sizes. To "
+			      "measure this machine again: %s",
+			      u->path, measure);
+}
+
 /* By what the algorithms were chosen. */
 static void add_choice(struct document *out, const struct tune_use *u,
-		       const struct collective_start *start)
+		       const struct collective_result *r)
 {
 	char measure[48] = "onehop tune";
 
 	if (u->simulated)
 		snprintf(measure, sizeof(measure), "onehop tune --device host:%u", u->simulated);
-	if (u->found && start->older_table)
+	if (u->found && r->start.older_table)
 		document_item(
 			out, STYLE_WARN, 0, "choice",
 			"by estimates: %s is older than levels or the chain, which these GPUs can "
 			"use. To measure this machine again: %s",
 			u->path, measure);
 	else if (u->found)
-		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",
-			      u->table.date, u->path);
+		add_used(out, u, r, measure);
 	else if (*u->why)
 		document_item(out, STYLE_WARN, 0, "choice",
 			      "by estimates: %s. To measure this machine again: %s", u->why,
@@ -243,8 +265,8 @@ static void add_arm(struct document *out, const struct collective_arm *arm, bool
 	if (!r->plan.against || verbose)
 		nccl_report_spread(out, r, verbose);
 	nccl_report_sizes(out, r);
-	if (verbose && arm->choice)
-		add_choice(out, arm->choice, &r->start);
+	if (verbose && arm->choice && r->row_n)
+		add_choice(out, arm->choice, r);
 	if (!r->plan.against)
 		return;
 	nccl_version_text(r->start.version, version, sizeof(version));

@@ -46,7 +46,7 @@ static struct device_request request_of(const struct onehop_options *o, size_t n
 	return q;
 }
 
-int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
+static int open_all(int n, const int *devices, const struct onehop_options *options,
 		    struct onehop_comm **ret)
 {
 	struct device_request q;
@@ -55,7 +55,7 @@ int onehop_open_all(int n, const int *devices, const struct onehop_options *opti
 	int r;
 
 	if (!ret)
-		return err_set(EINVAL, "onehop_open_all: no place for communicators");
+		return err_set(EINVAL, "no place for communicators");
 	if (n < 1 || n > ONEHOP_RANKS_MAX)
 		return err_set(EINVAL, "the number of ranks must be 1 to %d, not %d",
 			       ONEHOP_RANKS_MAX, n);
@@ -68,7 +68,7 @@ int onehop_open_all(int n, const int *devices, const struct onehop_options *opti
 	return r < 0 ? r : comm_open_all(&q, &o, ret);
 }
 
-int onehop_open_rank(const char *key, int rank, int n, int device,
+static int open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret)
 {
 	struct device_request q = request_of(options, 1);
@@ -77,27 +77,50 @@ int onehop_open_rank(const char *key, int rank, int n, int device,
 	int r;
 
 	if (!ret)
-		return err_set(EINVAL, "onehop_open_rank: no place for a communicator");
+		return err_set(EINVAL, "no place for a communicator");
 	q.ordinal[0] = device;
 	q.number[0] = rank;
 	r = options_of(options, &table, &o);
 	return r < 0 ? r : comm_open_rank(&q, key, rank, n, &o, ret);
 }
 
-int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n, int device,
+static int open_exchange(const struct onehop_exchange *exchange, int rank, int n, int device,
 			 const struct onehop_options *options, struct onehop_comm **ret)
 {
 	char key[RENDEZVOUS_KEY_MAX + 1];
 	int r;
 
 	if (!exchange || !exchange->all_gather)
-		return err_set(EINVAL, "onehop_open_exchange: no all_gather");
+		return err_set(EINVAL, "no all_gather");
 	if (ret)
 		*ret = NULL;
+	/* Also without a place for the communicator, or the others would wait for this rank in their all_gather. */
 	r = exchange_key(exchange->all_gather, exchange->context, rank, n, key);
-	if (!ret) /* only now, or the others would wait for this rank in their all_gather */
-		return err_set(EINVAL, "onehop_open_exchange: no place for a communicator");
-	return r < 0 ? r : onehop_open_rank(key, rank, n, device, options, ret);
+	return r < 0 && ret ? r : open_rank(key, rank, n, device, options, ret);
+}
+
+/* The sentence of an error begins with the function that was called. */
+static int named(int r, const char *function)
+{
+	return r < 0 ? err_wrap(r, "%s", function) : r;
+}
+
+int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
+		    struct onehop_comm **ret)
+{
+	return named(open_all(n, devices, options, ret), __func__);
+}
+
+int onehop_open_rank(const char *key, int rank, int n, int device,
+		     const struct onehop_options *options, struct onehop_comm **ret)
+{
+	return named(open_rank(key, rank, n, device, options, ret), __func__);
+}
+
+int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n, int device,
+			 const struct onehop_options *options, struct onehop_comm **ret)
+{
+	return named(open_exchange(exchange, rank, n, device, options, ret), __func__);
 }
 
 void onehop_close(struct onehop_comm *comm)

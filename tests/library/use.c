@@ -65,10 +65,12 @@ static bool collectives_refuse(void)
 	int value = 0;
 
 	return onehop_open_all(0, NULL, NULL, comms) == -EINVAL &&
+	       strstr(onehop_error(), "onehop_open_all: ") == onehop_error() &&
 	       strstr(onehop_error(), "not 0") &&
 	       onehop_open_all(2, (const int[]){0, 0}, NULL, comms) == -EINVAL &&
 	       strstr(onehop_error(), "both on CUDA device 0") &&
 	       onehop_open_rank("", 0, 1, 0, NULL, comms) == -EINVAL &&
+	       strstr(onehop_error(), "onehop_open_rank: ") == onehop_error() &&
 	       onehop_open_rank("key", 2, 2, 0, NULL, comms) == -EINVAL &&
 	       onehop_all_reduce(NULL, &value, &value, 1, ONEHOP_INT32, ONEHOP_SUM, NULL) ==
 		       -EINVAL &&

@@ -743,7 +743,7 @@ static void case_reasons(void)
 		 RIG_SHIM,
 		 false,
 		 2,
-		 "left to NCCL: ranks 0 and 1 are both on GPU 0000:41:00.0"},
+		 "left to NCCL: onehop_open_exchange: ranks 0 and 1 are both on GPU 0000:41:00.0"},
 		{"one rank has no shim",
 		 {0},
 		 NULL,

@@ -130,10 +130,15 @@ static void answers_without_a_place(void **state)
 
 	(void)state;
 	expect_error(onehop_open_all(RANKS, NULL, &simulated, NULL), -EINVAL, "open_all: no place");
-	expect_error(onehop_open_all(-1, NULL, &simulated, a.comms), -EINVAL, "1 to 8, not -1");
+	expect_error(onehop_open_all(-1, NULL, &simulated, a.comms), -EINVAL,
+		     "onehop_open_all: the number of ranks must be 1 to 8, not -1");
 	expect_error(onehop_open_all(9, NULL, &simulated, a.comms), -EINVAL, "1 to 8, not 9");
 	expect_error(onehop_open_rank("key", 0, 1, 0, &simulated, NULL), -EINVAL,
-		     "open_rank: no place");
+		     "onehop_open_rank: no place for a communicator");
+	expect_error(onehop_open_rank("key", 0, 9, 0, &simulated, a.comms), -EINVAL,
+		     "onehop_open_rank: the number of ranks must be 1 to 8, not 9");
+	expect_error(onehop_open_rank("", 0, 1, 0, &simulated, a.comms), -EINVAL,
+		     "onehop_open_rank: ");
 	expect_error(onehop_open_exchange(&exchange, 0, 1, 0, &simulated, NULL), -EINVAL,
 		     "open_exchange: no place");
 	assert_int_equal(calls, 1); /* the other ranks do not wait for this one */
@@ -256,6 +261,7 @@ static void a_table_that_cannot_be_used(void **state)
 	write_file(&f, TABLE "time direct all_reduce 17 flagged-1 9000\nend\n");
 	expect_error(onehop_open_all(RANKS, NULL, &o, comms), -EINVAL,
 		     ":8: 17 bytes is not a size");
+	assert_int_equal(strncmp(onehop_error(), "onehop_open_all: ", 17), 0);
 	unlink(f.path);
 	expect_error(onehop_open_all(RANKS, NULL, &o, comms), -ENOENT, f.path);
 }
@@ -429,10 +435,12 @@ static void ranks_that_differ(void **state)
 		int byte, error;
 		const char *why;
 	} rows[] = {
-		{0, -EPROTO, "rank 2 has another version of libonehop than rank 0"},
-		{20, -EXDEV, "rank 2 is on another host than rank 0"},
-		{56, -EXDEV, "rank 2 is in another network namespace than rank 0"},
-		{64, -EXDEV, "rank 2 is of another user than rank 0"},
+		{0, -EPROTO,
+		 "onehop_open_exchange: rank 2 has another version of libonehop than rank 0"},
+		{20, -EXDEV, "onehop_open_exchange: rank 2 is on another host than rank 0"},
+		{56, -EXDEV,
+		 "onehop_open_exchange: rank 2 is in another network namespace than rank 0"},
+		{64, -EXDEV, "onehop_open_exchange: rank 2 is of another user than rank 0"},
 	};
 
 	(void)state;
@@ -451,13 +459,19 @@ static void ranks_that_differ(void **state)
 
 static void an_exchange_that_cannot_be(void **state)
 {
-	const struct onehop_exchange none = {0};
+	int calls = 0;
+	const struct onehop_exchange none = {0}, one = {count_calls, &calls};
+	const struct onehop_options missing = {.simulated = 1, .tune_file = "/none/tune.txt"};
 	struct onehop_comm *c;
 
 	(void)state;
 	expect_error(onehop_open_exchange(&none, 0, 2, 0, &simulated, &c), -EINVAL,
 		     "no all_gather");
 	expect_error(onehop_open_exchange(NULL, 0, 2, 0, &simulated, &c), -EINVAL, "no all_gather");
+	expect_error(onehop_open_exchange(&one, 0, 9, 0, &simulated, &c), -EINVAL,
+		     "onehop_open_exchange: the number of ranks must be 1 to 8, not 9");
+	expect_error(onehop_open_exchange(&one, 0, 1, 0, &missing, &c), -ENOENT,
+		     "onehop_open_exchange: cannot read ");
 }
 
 /* ---- sends, receives and groups ---- */

@@ -164,6 +164,7 @@ static void add_p2p(struct document *out, const struct simulate_session *s)
 void report_simulated_basis(struct document *out, const struct simulate_session *s)
 {
 	const unsigned n = s->paths->device_n;
+	char rates[SIMULATED_RATES_SIZE];
 
 	document_blank(out);
 	document_item(out, STYLE_WARN, 0, "model",
@@ -171,12 +172,7 @@ void report_simulated_basis(struct document *out, const struct simulate_session 
 		      "model was from measured times");
 	add_p2p(out, s);
 	add_choice(out, &s->arms[0]);
-	if (s->measured)
-		document_item(out, STYLE_PLAIN, 0, "rates",
-			      "measured for %u of %u ordered pairs, else as expected of the links",
-			      s->measured, n * (n - 1));
-	else
-		document_item(out, STYLE_PLAIN, 0, "rates", "as expected of the links");
+	document_item(out, STYLE_PLAIN, 0, "rates", "%s", simulate_session_rates(s, rates));
 	if (n > COLLECTIVE_RANKS_MAX)
 		document_item(out, STYLE_WARN, 0, "ranks",
 			      "libonehop has at most %d; the model runs its plans with %u",

@@ -9,6 +9,7 @@
 #include "session/paths_of.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,19 +229,33 @@ static bool has_p2p(const struct simulation *s)
 	return p.direct || p.mixed;
 }
 
+const char *simulate_session_rates(const struct simulate_session *s,
+				   char buf[static SIMULATED_RATES_SIZE])
+{
+	const unsigned n = s->paths->device_n;
+
+	if (!s->measured)
+		return "as expected of the links";
+	snprintf(buf, SIMULATED_RATES_SIZE,
+		 "measured for %u of %u ordered pairs, else as expected of the links", s->measured,
+		 n * (n - 1));
+	return buf;
+}
+
 static void make_figures(struct simulate_session *s)
 {
+	char rates[SIMULATED_RATES_SIZE];
 	const struct simulation *x = &s->arms[0].simulation;
 	struct figures *f = figures_new("", "onehop bench collective --simulate");
 
-	f->note =
-		arena_printf(f->arena,
-			     "a model of the links, not a measurement: %u %s, %s%s%s%s%s%s",
-			     s->paths->device_n, text_plural(s->paths->device_n, "rank", "ranks"),
-			     nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
-			     nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop] : "",
-			     x->plan.graph ? ", in a graph" : "", has_p2p(x) ? "" : ", without P2P",
-			     s->unsure ? ", P2P assumed where it is not certain" : "");
+	f->note = arena_printf(
+		f->arena, "a model of the links, not a measurement: %u %s, %s%s%s%s%s%s, rates %s",
+		s->paths->device_n, text_plural(s->paths->device_n, "rank", "ranks"),
+		nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
+		nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop] : "",
+		x->plan.graph ? ", in a graph" : "", has_p2p(x) ? "" : ", without P2P",
+		s->unsure ? ", P2P assumed where it is not certain" : "",
+		simulate_session_rates(s, rates));
 	for (unsigned i = 0; i < s->paths->device_n; i++) {
 		const struct gpu *g = &s->machine->gpus[s->gpus[i]];
 

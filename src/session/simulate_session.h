@@ -31,3 +31,8 @@ struct simulate_session {
 int simulate_session_run(struct simulate_session *s, const struct machine *m,
 			 const struct collective_choice *o);
 void simulate_session_done(struct simulate_session *s);
+
+/* Whether the links' rates were measured: "as expected of the links". */
+#define SIMULATED_RATES_SIZE 96
+const char *simulate_session_rates(const struct simulate_session *s,
+				   char buf[static SIMULATED_RATES_SIZE]);

@@ -351,7 +351,8 @@ static void fill_chain(const struct comm_facts *f, const struct view *v,
 	middle->push2 = next;
 }
 
-unsigned operation_chain_place(const struct operation_shape *s, unsigned piece)
+/* How many ranks a piece passes before this one; 0: it begins there. */
+static unsigned chain_place(const struct operation_shape *s, unsigned piece)
 {
 	return (s->s.me + 2 * s->s.n - piece - s->shift) % s->s.n;
 }
@@ -431,7 +432,7 @@ static void move(const struct mover *x, const struct collective_shape *s, u32 ma
 static void move_in_chain(const struct mover *x, const struct operation_shape *s)
 {
 	for (unsigned piece = 0; piece < s->s.n; piece++) {
-		const unsigned at = operation_chain_place(s, piece);
+		const unsigned at = chain_place(s, piece);
 		const struct collective_shape *p =
 			&s->place[at + 1 < s->s.n ? CHAIN_MIDDLE : CHAIN_LAST];
 
@@ -743,15 +744,16 @@ static int launch_chain(struct onehop_comm *c, const struct view *v, const struc
 			const struct operation_shape *s)
 {
 	const struct collective_ways *first = &c->routes.pair.first;
-	struct collective_chain_args a = {
-		.routes = {*first, *first, c->routes.pair.flags},
-		.slot_bytes = c->facts.slot_bytes,
-		.turn_bytes = slots_turn_bytes(&c->facts),
-		.chunk = p->chunk,
-		.chunks = p->chunks,
-		.shift = s->shift,
-		.period = s->period,
-		.place = s->period > 1 ? 0 : operation_chain_place(s, (u32)v->call->root)};
+	struct collective_chain_args a = {.routes = {*first, *first, c->routes.pair.flags},
+					  .slot_bytes = c->facts.slot_bytes,
+					  .turn_bytes = slots_turn_bytes(&c->facts),
+					  .chunk = p->chunk,
+					  .chunks = p->chunks,
+					  .shift = s->shift,
+					  .period = s->period,
+					  .place = s->period > 1
+							   ? 0
+							   : chain_place(s, (u32)v->call->root)};
 	const struct launch l = {KERNEL_collective_chain, p->blocks, p->threads, &a, sizeof(a)};
 
 	memcpy(a.s, s->place, sizeof(a.s));

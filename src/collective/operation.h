@@ -67,8 +67,6 @@ struct operation_move {
 	u64 bytes;       /* of the whole piece */
 };
 
-/* How many ranks a chain's piece passes before this one; 0: it begins there. */
-unsigned operation_chain_place(const struct operation_shape *s, unsigned piece);
 /* Each of rank `me`, whose shape it is. */
 void operation_moves(const struct comm_facts *f, unsigned me, const struct operation_shape *s,
 		     void (*each)(void *context, const struct operation_move *m), void *context);

@@ -793,8 +793,9 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 /* What is smaller than float would be rounded after each rank of a chain. */
 static bool rounds_in_chain(enum operation o, unsigned type)
 {
-	return rows[o].reduces && (type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16 ||
-				   type == ELEMENT_FLOAT8_E4M3 || type == ELEMENT_FLOAT8_E5M2);
+	const u32 bits = typed_fraction_bits(type);
+
+	return rows[o].reduces && bits && bits < typed_fraction_bits(ELEMENT_FLOAT32);
 }
 
 static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 count,

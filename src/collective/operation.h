@@ -42,7 +42,7 @@ struct operation_shape {
 	unsigned stages, shares;
 	struct collective_shape level[LEVELS_STAGES * GROUPS_RANKS_MAX / 2];
 	/*
-	 * PIPED_CHAIN, as in struct collective_chain_args (else pieces is 0). Chunk c starts in step c * period, and is in step c * period + i at the
+	 * PIPED_CHAIN, as in struct collective_chain_args (else pieces is 0); place[CHAIN_FIRST] is s. Chunk c starts in step c * period, and is in step c * period + i at the
 	 * i-th rank behind the first one. Others: period is 1.
 	 */
 	struct collective_shape place[CHAIN_PLACES];

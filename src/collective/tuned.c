@@ -477,10 +477,8 @@ static bool lacks(const struct tuned_times *t, enum operation o, enum algorithm 
 
 bool tuned_is_older(const struct tuned_times *t, const struct comm_facts *f)
 {
-	if (f->groups.n < 2)
-		return false;
-	return lacks(t, OPERATION_ALL_REDUCE, PIPED_LEVELS) ||
-	       (f->direct && lacks(t, OPERATION_BROADCAST, PIPED_CHAIN));
+	return (f->groups.n && lacks(t, OPERATION_ALL_REDUCE, PIPED_LEVELS)) ||
+	       (f->direct && shares_links(f) && lacks(t, OPERATION_BROADCAST, PIPED_CHAIN));
 }
 
 void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct comm_facts *f)

@@ -4,6 +4,7 @@
  * (docs/performance.md).
  */
 #include "collective/operation.h"
+#include "collective/tuned.h"
 
 #include "base/array.h"
 #include "collective/faster.h"
@@ -324,6 +325,10 @@ static void groups_of_different_sizes_share_links(void **state)
 		place_four(3, far ? NEAR_SOCKET : NEAR_SWITCH, far ? NEAR_FAR : NEAR_SOCKET, &f);
 		assert_int_equal(f.groups.n, 0);
 		assert_int_equal(f.shared.n, 2);
+		f.times.ns[OPERATION_BROADCAST][PIPED_TWO][0] = 1;
+		assert_true(tuned_is_older(&f.times, &f));
+		f.times.ns[OPERATION_BROADCAST][PIPED_CHAIN][0] = 1;
+		assert_false(tuned_is_older(&f.times, &f));
 	}
 	place_four(4, NEAR_SWITCH, NEAR_SOCKET, &f);
 	assert_int_equal(f.shared.n, 0);

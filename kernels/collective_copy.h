@@ -16,9 +16,10 @@ INLINE u32 whole_vectors(u64 address, u32 bytes)
 	return address % 16 ? 0 : bytes / 16 * 16;
 }
 
-INLINE void copy_out(u64 slot, u64 from, u32 bytes)
+/* Several loads are under way at a time: one after the other each takes as long as a whole batch. */
+INLINE void copy_whole(u64 to, u64 from, u32 whole)
 {
-	const u32 each = thread_count() * 16, whole = whole_vectors(from, bytes);
+	const u32 each = thread_count() * 16;
 
 	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
 	{
@@ -29,8 +30,15 @@ INLINE void copy_out(u64 slot, u64 from, u32 bytes)
 			v[k] = AT(const vector16, from + (at + k * each));
 		EVERY_VECTOR(k)
 		if (at + k * each < whole)
-			store_vector(slot + (at + k * each), v[k]);
+			store_vector(to + (at + k * each), v[k]);
 	}
+}
+
+INLINE void copy_out(u64 slot, u64 from, u32 bytes)
+{
+	const u32 each = thread_count() * 16, whole = whole_vectors(from, bytes);
+
+	copy_whole(slot, from, whole);
 	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
 		store_vector(slot + at, load_part(from + at, bytes - at));
 }
@@ -64,10 +72,13 @@ INLINE void copy_in(u64 to, u64 slot, u32 bytes)
 		store_part(to + at, load_vector_system(slot + at), bytes - at);
 }
 
-INLINE void copy_own(u64 to, u64 from, u64 bytes)
+INLINE void copy_own(u64 to, u64 from, u32 bytes)
 {
-	const u64 each = (u64)thread_count() * 16;
+	const u32 each = thread_count() * 16, whole = whole_vectors(to | from, bytes);
 
-	for (u64 at = (u64)thread_id() * 16; to != from && at < bytes; at += each)
+	if (to == from)
+		return;
+	copy_whole(to, from, whole);
+	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
 		store_part(to + at, load_part(from + at, bytes - at), bytes - at);
 }

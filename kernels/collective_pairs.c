@@ -24,6 +24,11 @@ struct pairs {
 	struct pair_progress state;
 };
 
+/* What can be done, and was. */
+#define CAN_SEND  1u
+#define CAN_TAKE  2u
+#define DISAGREES 4u /* what has come is of an item of another size */
+
 /* ---- parts of items ---- */
 
 INLINE u32 is_small(const struct pairs *p, u64 bytes)
@@ -152,9 +157,6 @@ INLINE void send_pair_chunk(struct pairs *p)
 		 bytes_of_part(p, &p->sends));
 	p->state.chunks_sent++;
 	p->slots -= p->slots != 0;
-	block_barrier();
-	if (thread_id() == 0)
-		store_release(FLAG(p, tell, arrived), p->state.chunks_sent);
 }
 
 INLINE void take_pair_chunk(struct pairs *p)
@@ -162,16 +164,21 @@ INLINE void take_pair_chunk(struct pairs *p)
 	copy_in(address_at(p, &p->takes), pair_slot(p, p->l->slots_from, p->state.chunks_taken),
 		bytes_of_part(p, &p->takes));
 	p->state.chunks_taken++;
+}
+
+/* done: whether a chunk was sent, and one taken. Two threads of a warp tell the peer of both in the time that one release takes. */
+INLINE void tell_chunks(const struct pairs *p, u32 done)
+{
 	block_barrier();
-	if (thread_id() == 0)
-		store_release(FLAG(p, tell, freed), p->state.chunks_taken);
+	ROLLED for (u32 k = thread_id(); k < 2; k += thread_count())
+	{
+		if (done & (k ? CAN_TAKE : CAN_SEND))
+			store_release(k ? FLAG(p, tell, freed) : FLAG(p, tell, arrived),
+				      k ? p->state.chunks_taken : p->state.chunks_sent);
+	}
 }
 
 /* ---- what can be done next: decided by thread 0 ---- */
-
-#define CAN_SEND  1u
-#define CAN_TAKE  2u
-#define DISAGREES 4u /* what has come is of an item of another size */
 
 INLINE u32 look_for_room(struct pairs *p)
 {
@@ -245,29 +252,33 @@ INLINE void rest(struct pairs *p, u32 polls)
 
 /* ---- a part ---- */
 
-INLINE void send_next(struct pairs *p)
+/* CAN_SEND if that was a chunk, of which the peer has to be told; else 0. */
+INLINE u32 send_next(struct pairs *p)
 {
-	const u32 first = begins(p, &p->sends);
+	const u32 first = begins(p, &p->sends), small = is_small(p, bytes_at(p, &p->sends));
 
-	if (is_small(p, bytes_at(p, &p->sends)))
+	if (small)
 		send_units(p);
 	else
 		send_pair_chunk(p);
 	p->state.sent += first;
 	advance(p, &p->sends);
+	return small ? 0 : CAN_SEND;
 }
 
-INLINE void take_next(struct pairs *p)
+/* CAN_TAKE if that was a chunk. */
+INLINE u32 take_next(struct pairs *p)
 {
-	const u32 first = begins(p, &p->takes);
+	const u32 first = begins(p, &p->takes), small = is_small(p, bytes_at(p, &p->takes));
 
-	if (is_small(p, bytes_at(p, &p->takes)))
+	if (small)
 		take_units(p);
 	else
 		take_pair_chunk(p);
 	if (first)
 		message_acknowledge(flags_at(p, p->l->tell), ++p->state.taken, p->wait.end);
 	advance(p, &p->takes);
+	return small ? 0 : CAN_TAKE;
 }
 
 INLINE u32 sends_at_once(const struct pairs *p)
@@ -293,19 +304,21 @@ INLINE void exchange_items(struct pairs *p)
 
 	while ((is_left(&p->sends) || is_left(&p->takes)) && p->wait.end == WAIT_DONE &&
 	       !only_takes_units(p)) {
-		u32 can = CAN_SEND;
+		u32 can = CAN_SEND, chunks = 0;
 
 		if (!sends_at_once(p))
 			can = can_do(p);
 		if (can & CAN_SEND)
-			send_next(p);
+			chunks = send_next(p);
 		if (can & CAN_TAKE) {
-			const u32 small = is_small(p, bytes_at(p, &p->takes));
+			const u32 taken = take_next(p);
 
-			take_next(p);
-			if (small) /* each thread by itself */
+			if (!taken) /* a small one, each thread by itself */
 				p->wait.end = block_end(p->wait.end);
+			chunks |= taken;
 		}
+		if (chunks)
+			tell_chunks(p, chunks);
 		if (can & DISAGREES)
 			give_up_all(p, WAIT_DISAGREED);
 		if (can) {
@@ -362,7 +375,8 @@ INLINE void copy_items(const struct pairs *p)
 		{
 			const u64 left = from->bytes - at;
 
-			copy_own(to->address + at, from->address + at, left < chunk ? left : chunk);
+			copy_own(to->address + at, from->address + at,
+				 (u32)(left < chunk ? left : chunk));
 		}
 	}
 }

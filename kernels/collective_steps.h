@@ -340,5 +340,5 @@ INLINE void copy_chunk(const struct piped *p, u64 chunk)
 
 	ROLLED for (u32 r = 0; r < s->n; r++) if (s->copied >> r & 1)
 		copy_own(piece_out(s, r) + offset, piece_in(s, r) + offset,
-			 part_in(s, r, offset, p->chunk));
+			 (u32)part_in(s, r, offset, p->chunk));
 }

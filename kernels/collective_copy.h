@@ -8,6 +8,15 @@
 #define PIPED_UNROLL    4
 #define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
 
+/*
+ * Counted from the block's last thread. Its warp tells others what is done, which takes 2 us, while the first one already looks for what
+ * they tell; one warp would do both in turn.
+ */
+INLINE u32 teller_id(void)
+{
+	return thread_count() - 1 - thread_id();
+}
+
 /* ---- data: by all threads of the block; slots are aligned, and as long as 16 bytes more would need ---- */
 
 /* The part that can be moved 16 bytes at a time; the rest is moved by element. */

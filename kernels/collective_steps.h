@@ -58,7 +58,7 @@ INLINE u32 wait_for_step(const struct piped *p, u32 before)
 INLINE void tell_step(const struct piped *p)
 {
 	block_barrier();
-	for (u32 r = thread_id(); r < p->s->n; r += thread_count())
+	for (u32 r = teller_id(); r < p->s->n; r += thread_count())
 		if (p->s->tokens >> r & 1)
 			store_release(p->ways->flags.to[r] + block_id() * PIPED_FLAG_BYTES,
 				      p->step);

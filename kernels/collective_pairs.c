@@ -170,7 +170,7 @@ INLINE void take_pair_chunk(struct pairs *p)
 INLINE void tell_chunks(const struct pairs *p, u32 done)
 {
 	block_barrier();
-	ROLLED for (u32 k = thread_id(); k < 2; k += thread_count())
+	ROLLED for (u32 k = teller_id(); k < 2; k += thread_count())
 	{
 		if (done & (k ? CAN_TAKE : CAN_SEND))
 			store_release(k ? FLAG(p, tell, freed) : FLAG(p, tell, arrived),
@@ -220,12 +220,7 @@ INLINE u32 look_for_part(const struct pairs *p)
  */
 INLINE u32 can_do(struct pairs *p)
 {
-	const u32 mine = thread_id() ? 0 : look_for_room(p) | look_for_part(p);
-
-	return (block_any(mine & CAN_SEND) ? CAN_SEND : 0) |
-	       (block_any(mine & (CAN_TAKE | DISAGREES))
-			? block_any(mine & CAN_TAKE) ? CAN_TAKE : DISAGREES
-			: 0);
+	return block_first(thread_id() ? 0 : look_for_room(p) | look_for_part(p));
 }
 
 /* For the whole block, of which thread 0 reports it. */

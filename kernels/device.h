@@ -56,6 +56,19 @@ static inline u32 block_any(u32 mine)
 	return any;
 }
 
+/* A barrier that returns thread 0's value, at most 32, in every thread of the block. */
+static inline u32 block_first(u32 value)
+{
+	u32 n;
+
+	__asm__ volatile("{\n\t.reg .pred p;\n\t.reg .u32 v;\n\tshfl.sync.idx.b32 v, %1, 0, 31, 0xffffffff;\n\t"
+			 "setp.gt.u32 p, v, %2;\n\tbar.red.popc.u32 %0, 0, p;\n\t}"
+			 : "=r"(n)
+			 : "r"(value), "r"(thread_id())
+			 : "memory");
+	return n;
+}
+
 static inline u32 load_acquire(u64 address)
 {
 	u32 v;
@@ -225,6 +238,11 @@ static inline u32 block_count(void)
 
 static inline void block_barrier(void)
 {
+}
+
+static inline u32 block_first(u32 value)
+{
+	return value;
 }
 
 static inline u32 block_any(u32 mine)

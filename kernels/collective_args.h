@@ -157,6 +157,17 @@ struct collective_chain_args {
 	u32 unused;
 };
 
+/* How many ranks the piece of rank `of` passes before rank `me`; and the other way round, whose piece passes `of` ranks before it. */
+static inline u32 chain_distance(u32 n, u32 shift, u32 me, u32 of)
+{
+	return (me + 2 * n - of - shift) % n;
+}
+
+static inline u64 chain_steps(u64 chunks, u32 period, u32 n)
+{
+	return (chunks - 1) * period + n;
+}
+
 /*
  * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups that the ranks of a group share. A
  * piece belongs to one rank of each group. Each rank reduces its piece within its group, and sends that to the other groups' owners of the

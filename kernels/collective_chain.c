@@ -21,7 +21,7 @@ INLINE u32 piece_at(const struct collective_chain_args *a, u32 place)
 {
 	const struct collective_shape *s = &a->s[CHAIN_FIRST];
 
-	return (s->me + 2 * s->n - place - a->shift) % s->n;
+	return chain_distance(s->n, a->shift, s->me, place);
 }
 
 INLINE u32 starts(const struct collective_chain_args *a, struct chain_step t)
@@ -54,7 +54,7 @@ KERNEL(collective_chain)
 	const u64 at = a.s[CHAIN_FIRST].state + block_id() * sizeof(struct collective_state);
 	struct collective_state state = AT(struct collective_state, at);
 	struct piped p = place_of(&a, CHAIN_FIRST, state.epoch);
-	const u64 steps = (p.chunks - 1) * a.period + p.s->n;
+	const u64 steps = chain_steps(p.chunks, a.period, p.s->n);
 	struct chain_step t = {0, 0};
 
 	for (u64 i = 0; i < steps && state.end <= WAIT_DONE; i++) {

@@ -61,11 +61,12 @@ static inline u32 block_first(u32 value)
 {
 	u32 n;
 
-	__asm__ volatile("{\n\t.reg .pred p;\n\t.reg .u32 v;\n\tshfl.sync.idx.b32 v, %1, 0, 31, 0xffffffff;\n\t"
-			 "setp.gt.u32 p, v, %2;\n\tbar.red.popc.u32 %0, 0, p;\n\t}"
-			 : "=r"(n)
-			 : "r"(value), "r"(thread_id())
-			 : "memory");
+	__asm__ volatile(
+		"{\n\t.reg .pred p;\n\t.reg .u32 v;\n\tshfl.sync.idx.b32 v, %1, 0, 31, 0xffffffff;\n\t"
+		"setp.gt.u32 p, v, %2;\n\tbar.red.popc.u32 %0, 0, p;\n\t}"
+		: "=r"(n)
+		: "r"(value), "r"(thread_id())
+		: "memory");
 	return n;
 }
 

@@ -181,7 +181,7 @@ static uint64_t piped_steps(const struct run *x)
 	const struct choice *c = x->choice;
 
 	if (c->algorithm == PIPED_CHAIN)
-		return (c->chunks - 1) * x->shapes[0].period + x->s->paths->device_n;
+		return chain_steps(c->chunks, x->shapes[0].period, x->s->paths->device_n);
 	return c->chunks + 1 +
 	       (c->algorithm == PIPED_LEVELS ? x->shapes[0].stages
 					     : (unsigned)steps_of(c->algorithm));

@@ -394,7 +394,8 @@ static double chain_us(const struct comm_facts *f, const struct choice_request *
 		       const struct choice *p, double data)
 {
 	const struct path_cost *c = &f->costs.of[PIPED_CHAIN];
-	const double chunks = (double)p->chunks * q->period, steps = chunks - q->period + f->n;
+	const double chunks = (double)p->chunks * q->period,
+		     steps = (double)chain_steps(p->chunks, q->period, f->n);
 
 	return c->start_us + steps_us(c->step_us, steps) + data * (steps - 1) / chunks;
 }

@@ -354,7 +354,7 @@ static void fill_chain(const struct comm_facts *f, const struct view *v,
 /* How many ranks a piece passes before this one; 0: it begins there. */
 static unsigned chain_place(const struct operation_shape *s, unsigned piece)
 {
-	return (s->s.me + 2 * s->s.n - piece - s->shift) % s->s.n;
+	return chain_distance(s->s.n, s->shift, s->s.me, piece);
 }
 
 static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,

@@ -224,8 +224,8 @@ static void trials_through_the_host(void **state)
 }
 
 /*
- * libonehop on 2 and 4 H200 (docs/performance.md). What its kernels execute by themselves is not in the model, which has 0.58 us
- * for an empty one (1.17 us on H100).
+ * libonehop on 2 and 4 H200, 2026-11-28, in a run before that of docs/performance.md. What its kernels execute by themselves is not in the
+ * model, which has 0.58 us for an empty one (1.17 us on H100).
  */
 static void the_library_on_h200(void **state)
 {

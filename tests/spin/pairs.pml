@@ -6,7 +6,8 @@
  *
  * Spin's memory is sequentially consistent, the real one is not: a store only becomes pending, and a process of its own
  * lets it land at any later time and in any order. A counter is stored with release order: it lands after what its rank
- * stored before.
+ * stored before. (The code stores both counters after it has sent one chunk and taken another. That is among the orders here, because both
+ * may land late, and what a rank may do never depends on its own counters.)
  *
  * -DCHUNKS: in each direction. -DFIRST: what the counters start with; -DNUMBERS: how many values they have (2^32 in the
  * code). Any of the names in tests/spin/check removes one part of the protocol.

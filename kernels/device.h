@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The platform interface of kernels: a body for the GPU (OpenCL C, PTX) and one for the host (C),
- * where a block is one thread.
+ * where a block has few threads, as a rule one.
  */
 #pragma once
 
@@ -56,7 +56,7 @@ static inline u32 block_any(u32 mine)
 	return any;
 }
 
-/* A barrier that returns thread 0's value, at most 32, in every thread of the block. */
+/* A barrier that returns thread 0's value, at most 32, in every thread of the block, which has whole warps. */
 static inline u32 block_first(u32 value)
 {
 	u32 n;
@@ -219,12 +219,12 @@ typedef u32 vector16 __attribute__((vector_size(16)));
 
 static inline u32 thread_id(void)
 {
-	return 0;
+	return native_block.thread;
 }
 
 static inline u32 thread_count(void)
 {
-	return 1;
+	return native_block.team ? native_team_size(native_block.team) : 1;
 }
 
 static inline u32 block_id(void)
@@ -239,16 +239,18 @@ static inline u32 block_count(void)
 
 static inline void block_barrier(void)
 {
+	if (native_block.team)
+		native_team_meet(native_block.team);
 }
 
 static inline u32 block_first(u32 value)
 {
-	return value;
+	return native_block.team ? native_team_first(native_block.team, value) : value;
 }
 
 static inline u32 block_any(u32 mine)
 {
-	return mine;
+	return native_block.team ? native_team_any(native_block.team, mine) : mine;
 }
 
 static inline u32 load_acquire(u64 address)

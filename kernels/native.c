@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels, compiled for the host. */
 #include "kernels/native_flaw.h"
+#include "kernels/native_team.h"
 
 #include "kernels/all.c"
 #include "kernels/collectives.c"
@@ -31,12 +32,29 @@ size_t native_args_size(unsigned k)
 	return table[k].args_size;
 }
 
-void native_run(unsigned k, const struct native_block *block, const struct native_flaw *flaw,
-		const void *args)
+struct body {
+	unsigned kernel;
+	const void *args;
+};
+
+static void run_body(void *context)
 {
+	const struct body *b = context;
+
+	table[b->kernel].run(b->args);
+}
+
+void native_run(unsigned k, const struct native_block *block, u32 threads,
+		const struct native_flaw *flaw, const void *args)
+{
+	struct body b = {k, args};
+
 	native_block = *block;
 	native_block.flaw = native_flaw_new(flaw);
-	table[k].run(args);
+	if (threads > 1 && !native_block.flaw)
+		native_team_run(block, threads, run_body, &b);
+	else
+		run_body(&b);
 	native_flaw_free(native_block.flaw);
 	native_block.flaw = NULL;
 }

@@ -21,10 +21,13 @@ struct native_flaw {
 };
 
 struct native_block_flaw;
+struct native_team;
 
-/* Which block a thread is running. */
+/* Which block a thread is running, and which thread of it it is. */
 struct native_block {
 	u32 id, count;
+	u32 thread;
+	struct native_team *team;       /* NULL: the block is this thread alone */
 	const u32 *closing;             /* not 0: kernels that wait give up */
 	struct native_block_flaw *flaw; /* NULL: none */
 };
@@ -41,10 +44,21 @@ int native_flaw_loses_add(struct native_block_flaw *f, u64 address);
 /* Before a flag is stored. */
 void native_flaw_release(struct native_block_flaw *f, u64 address);
 
+u32 native_team_size(const struct native_team *t);
+/* A barrier; the other two are barriers as well. */
+void native_team_meet(struct native_team *t);
+u32 native_team_first(struct native_team *t, u32 mine); /* thread 0's value */
+u32 native_team_any(struct native_team *t, u32 mine);   /* whether any thread's is not 0 */
+
 /* ---- for the host back end ---- */
+
+#define NATIVE_THREADS_MAX 32u /* of a block */
 
 /* Of kernel number k in KERNELS. */
 size_t native_args_size(unsigned k);
-/* Runs one block in this thread, with that flaw. Without memory for the flaw, none is simulated. */
-void native_run(unsigned k, const struct native_block *block, const struct native_flaw *flaw,
-		const void *args);
+/*
+ * Runs one block in this thread and threads - 1 more, or in this one alone where there is a flaw or so many cannot be started.
+ * Without memory for the flaw, none is simulated.
+ */
+void native_run(unsigned k, const struct native_block *block, u32 threads,
+		const struct native_flaw *flaw, const void *args);

@@ -40,7 +40,7 @@ struct device_info {
 	int ordinal;  /* CUDA's, in this process; -1: none */
 	unsigned sm;  /* compute capability times 10: 90 */
 	unsigned blocks;  /* multiprocessors: how many blocks run at once */
-	unsigned threads; /* per block, at most; 1 on the host */
+	unsigned threads; /* per block, at most */
 	unsigned copy_engines;
 	/* not 0: it shows a desktop, and kernels that run for seconds are ended */
 	unsigned ends_kernels;
@@ -258,6 +258,8 @@ struct fault {
 struct host_options {
 	struct fault fault;
 	uint64_t memory_bytes; /* of each device, 0: 256 MiB */
+	unsigned blocks;       /* that run at once; 0: as many as there are cores for */
+	unsigned threads;      /* of a block; 0: one. They really run, all at once */
 	/* GB/s of each ordered pair's link by number, 0: as fast as it goes. */
 	float link_gbps[DEVICE_MAX][DEVICE_MAX];
 };

@@ -201,8 +201,8 @@ static void describe(struct host_set *h, size_t i)
 	snprintf(d->name, sizeof(d->name), "host device %d", r->number[i]);
 	d->number = r->number[i];
 	d->ordinal = -1;
-	d->blocks = blocks_at_once(h->set.n);
-	d->threads = 1;
+	d->blocks = r->host.blocks ? r->host.blocks : blocks_at_once(h->set.n);
+	d->threads = r->host.threads ? r->host.threads : 1;
 	d->copy_engines = 1;
 	d->memory_bytes = d->free_bytes = r->host.memory_bytes;
 }

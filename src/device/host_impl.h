@@ -71,7 +71,7 @@ struct host_copy {
 
 struct host_kernel {
 	enum device_kernel kernel;
-	unsigned blocks;
+	unsigned blocks, threads;
 	_Alignas(8) unsigned char args[HOST_ARGS_MAX];
 };
 

@@ -60,7 +60,7 @@ static void run_block(void *context, size_t i)
 					   .count = g->kernel->blocks,
 					   .closing = g->closing};
 
-	native_run(g->kernel->kernel, &block, g->flaw, g->kernel->args);
+	native_run(g->kernel->kernel, &block, g->kernel->threads, g->flaw, g->kernel->args);
 }
 
 /* Blocks start in ascending order: the lowest that has not ended is running on every device, so that

@@ -422,9 +422,12 @@ int host_launch(struct device_set *set, struct stream stream, const struct launc
 	struct host_stream *s = stream_of(host_of(set), stream);
 	struct host_op op = {.kind = HOST_KERNEL,
 			     .kernel = {.kernel = l->kernel, .blocks = l->blocks}};
+	unsigned most;
 
 	if (!s)
 		return -EINVAL;
+	most = s->h->set.info[s->device].threads;
+	op.kernel.threads = l->threads < most ? l->threads : most;
 	if (l->kernel >= KERNEL_N || l->blocks == 0 || l->threads == 0 ||
 	    l->args_size != native_args_size(l->kernel))
 		return err_set(EINVAL,

@@ -2,6 +2,7 @@
 /* Communicators on host devices, in this process and in several, and short ways to use them, for tests. */
 #pragma once
 
+#include "base/array.h"
 #include "collective/operation.h"
 #include "device_rig.h"
 
@@ -27,6 +28,16 @@ static inline void expect_error(int r, int wanted, const char *part)
 
 /* ---- all ranks in one process ---- */
 
+/* How devices run kernels. */
+struct rig_grid {
+	unsigned blocks, threads; /* as in struct host_options */
+};
+
+static struct rig_grid rig_grid;
+
+/* As on GPUs, where some threads of a block wait, others tell what is done, and all move data. */
+static const struct rig_grid rig_grids[] = {{1, 2}, {2, 4}, {3, 1}, {1, 8}};
+
 /* A communicator with a stream and two buffers for each rank. */
 struct rig {
 	size_t n;
@@ -41,7 +52,11 @@ struct rig {
 
 static inline struct device_request request_of(size_t n)
 {
-	struct device_request q = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = 64 << 20};
+	struct device_request q = {.kind = DEVICE_HOST,
+				   .n = n,
+				   .host = {.memory_bytes = 64 << 20,
+					    .blocks = rig_grid.blocks,
+					    .threads = rig_grid.threads}};
 
 	for (size_t i = 0; i < n; i++)
 		q.number[i] = (int)i;

@@ -587,6 +587,18 @@ static void each_algorithm_through_the_host(void **state)
 			run_random(n, (enum algorithm)a, true, TRIALS);
 }
 
+static void each_algorithm_in_several_threads(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rig_grids); i++) {
+		rig_grid = rig_grids[i];
+		for (int a = 0; a <= ALGORITHM_N; a++)
+			for (size_t n = 2; n <= 3; n++)
+				run_random(n, (enum algorithm)a, (i + n + (size_t)a) % 2, TRIALS);
+	}
+	rig_grid = (struct rig_grid){0};
+}
+
 /* Choices are kept, by places that calls share: another operation, type, count or algorithm that is forced is another choice. */
 static void each_call_has_its_own_choice(void **state)
 {
@@ -739,6 +751,22 @@ static void sums_in_levels(void **state)
 		}
 		rig_stop(&g);
 	}
+}
+
+static void sums_in_levels_in_several_threads(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rig_grids); i++) {
+		const struct groups *layout = &layouts[i % 2 ? 3 : 0];
+		const struct comm_options o = options_in(layout);
+		struct rig g;
+
+		rig_grid = rig_grids[i / 2];
+		rig_start(&g, (size_t)layout->n * layout->size, ROOM, &o);
+		run_trials(&g, TRIALS);
+		rig_stop(&g);
+	}
+	rig_grid = (struct rig_grid){0};
 }
 
 /* Every type and reduction, with other operations between. */
@@ -1078,6 +1106,7 @@ static void epochs_wrap(void **state)
 			struct trial trials[MANY];
 			struct rig g;
 
+			rig_grid = a % 2 ? (struct rig_grid){2, 2} : (struct rig_grid){0};
 			rig_start(&g, 3, ROOM, &o);
 			set_epochs(&g, begins[k]);
 			for (int round = 0; round < 3; round++) {
@@ -1088,6 +1117,7 @@ static void epochs_wrap(void **state)
 			}
 			rig_stop(&g);
 		}
+	rig_grid = (struct rig_grid){0};
 }
 
 /* Writes `flag` into all units of one set and rank, or expects that none has it. */
@@ -1118,8 +1148,8 @@ static void all_stale_units(const struct rig *g, u32 epoch, bool write)
 
 /*
  * What a launch 2^16 launches ago left in a slot would look like a launch's own, were it not
- * cleaned away: also in slots that the cleaning launch itself does not need. (Here a block is one thread, which takes units in order: it would
- * never meet one.)
+ * cleaned away: also in slots that the cleaning launch itself does not need. (A block of one thread takes units in order, and would never
+ * meet one.)
  */
 static void expect_cleaned(unsigned type, enum algorithm a, bool no_p2p)
 {
@@ -1140,12 +1170,14 @@ static void expect_cleaned(unsigned type, enum algorithm a, bool no_p2p)
 static void stale_slots_are_cleaned(void **state)
 {
 	(void)state;
-	for (int way = 0; way < 4; way++) {
-		const enum algorithm a = way % 2 ? FLAGGED_TWO : FLAGGED_ONE;
+	for (int way = 0; way < 8; way++) {
+		const enum algorithm a = way & 1 ? FLAGGED_TWO : FLAGGED_ONE;
 
-		expect_cleaned(ELEMENT_INT32, a, way / 2);
-		expect_cleaned(ELEMENT_FLOAT32, a, way / 2);
+		rig_grid = way & 4 ? (struct rig_grid){2, 4} : (struct rig_grid){0};
+		expect_cleaned(ELEMENT_INT32, a, way & 2);
+		expect_cleaned(ELEMENT_FLOAT32, a, way & 2);
 	}
+	rig_grid = (struct rig_grid){0};
 }
 
 /* ---- ranks that do not come ---- */
@@ -1679,9 +1711,11 @@ int main(void)
 		cmocka_unit_test(each_operation),
 		cmocka_unit_test(each_algorithm_direct),
 		cmocka_unit_test(each_algorithm_through_the_host),
+		cmocka_unit_test(each_algorithm_in_several_threads),
 		cmocka_unit_test(sums_of_every_size),
 		cmocka_unit_test(many_chunks),
 		cmocka_unit_test(sums_in_levels),
+		cmocka_unit_test(sums_in_levels_in_several_threads),
 		cmocka_unit_test(all_reductions_in_levels),
 		cmocka_unit_test(no_groups_through_the_host),
 		cmocka_unit_test(each_algorithm_partly_direct),

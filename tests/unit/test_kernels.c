@@ -19,7 +19,7 @@ static void run(enum device_kernel k, u32 blocks, const void *args)
 
 	for (u32 b = 0; b < blocks; b++)
 		native_run(k, &(struct native_block){.id = b, .count = blocks, .closing = &closing},
-			   NULL, args);
+			   1, NULL, args);
 }
 
 static u64 next_random(u64 *state)

@@ -86,6 +86,22 @@ static void send_many(struct rig *g)
 				check_arrived(g, p, place(r, k), r, place(p, k), bytes[p][r][k]);
 }
 
+static void sends_in_several_threads(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rig_grids); i++) {
+		const struct comm_options o = options_of(ALGORITHM_N, i % 2);
+		struct rig g;
+
+		rig_grid = rig_grids[i / 2];
+		rig_start(&g, RANKS, ROOM, &o);
+		for (int round = 0; round < 4; round++)
+			send_many(&g);
+		rig_stop(&g);
+	}
+	rig_grid = (struct rig_grid){0};
+}
+
 /* On host devices addresses are this process's own. */
 static void set_numbers(struct rig *g, u32 number)
 {
@@ -245,6 +261,7 @@ static void neither_direction_waits_for_the_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sends_in_several_threads),
 		cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(stale_units_are_cleared),
 		cmocka_unit_test(neither_direction_waits_for_the_other),

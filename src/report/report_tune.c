@@ -131,7 +131,10 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 			add_fastest(out, &s->table.times[kinds[k].kind], kinds[k].text);
 	document_paragraph(out, STYLE_DIM, 2,
 			   "sizes are count times the size of an element; all_gather, "
-			   "reduce_scatter and all_to_all have that much for each rank");
+			   "reduce_scatter and all_to_all have that much for each rank%s",
+			   verbose ? ". -: the algorithm is not for this operation, or not for "
+				     "this size"
+				   : "");
 	for (size_t k = 0; verbose && k < ARRAY_LEN(kinds); k++)
 		if (s->measured[kinds[k].kind])
 			add_times(out, s, kinds[k].kind, kinds[k].text);

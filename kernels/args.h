@@ -91,7 +91,9 @@ struct chain_args {
 	u64 bytes, stride; /* of the buffer; of one entry, at least 8 */
 };
 
-/* Follows a chain: `steps` loads, each dependent on the one before, by the first thread of a block. */
+/*
+ * Follows a chain: `steps` loads, each dependent on the one before, by the first thread of a block.
+ */
 struct chase_args {
 	u64 buffer, steps;
 	u64 end;   /* u64: where it ended, so that nothing is optimised away */
@@ -186,8 +188,9 @@ enum element_type {
 enum reduce_op { REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AVG, REDUCE_OP_N };
 
 /*
- * Element i of rank r is a small whole number typed_value(type, i, r, op), see typed.h: every sum, product
- * and average of up to 16 ranks is exact in every type, but of 8-bit floats that of up to 8.
+ * Element i of rank r is a small whole number typed_value(type, i, r, op), see typed.h: every sum,
+ * product and average of up to 16 ranks is exact in every type, but of 8-bit floats that of up to
+ * 8.
  */
 struct typed_fill_args {
 	u64 target, count, first; /* first: index of element 0 in the whole vector */
@@ -195,7 +198,8 @@ struct typed_fill_args {
 };
 
 /*
- * Compares with the reduction over ranks first_rank .. first_rank + ranks - 1 (ranks 1: that rank's own).
+ * Compares with the reduction over ranks first_rank .. first_rank + ranks - 1 (ranks 1: that rank's
+ * own).
  */
 struct typed_check_args {
 	u64 origin, count, first;

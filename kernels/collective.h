@@ -7,7 +7,10 @@
 /* A function call would spill registers to memory. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Elements that are being reduced: 16 bytes of them; or 8 half types as float; or 16 8-bit floats as float16. */
+/*
+ * Elements that are being reduced: 16 bytes of them; or 8 half types as float; or 16 8-bit floats
+ * as float16.
+ */
 struct total {
 	u64 word[4]; /* others use the first two */
 };
@@ -56,8 +59,8 @@ INLINE u32 widen_tiny(u32 type, u32 bits)
 }
 
 /*
- * To the nearest, ties to even; too large values, infinity too, become the largest. bias: of the exponent; bits: of the
- * fraction.
+ * To the nearest, ties to even; too large values, infinity too, become the largest. bias: of the
+ * exponent; bits: of the fraction.
  */
 INLINE u32 round_tiny(float f, u32 bias, u32 bits, u32 largest)
 {
@@ -380,9 +383,9 @@ INLINE void store_part(u64 address, vector16 v, u64 n)
 /* ---- the end ---- */
 
 /*
- * Written by any block that gave up. `end` is stored last and read first. The abort word then ends the other blocks, which
- * wait for what never comes (those that start only now would do so for a whole limit of their own), and they do not
- * replace the reason.
+ * Written by any block that gave up. `end` is stored last and read first. The abort word then ends
+ * the other blocks, which wait for what never comes (those that start only now would do so for a
+ * whole limit of their own), and they do not replace the reason.
  */
 INLINE void report_end(u64 report, u64 abort, u32 number, u32 end, u32 rank)
 {

@@ -67,10 +67,11 @@ struct collective_report {
 
 /*
  * Small operations: data travels in units of 16 bytes, each half of which holds 6 bytes of data and
- * 16 bits that tell the epoch of this block's launch, so that it signals its own arrival: only 8 bytes are guaranteed
- * to arrive whole. Block b meets block b only. Two sets of slots take turns: a rank that has heard
- * from all others in this launch knows that they have finished the previous one. What is too much for a set goes in rounds, each of which
- * has a number of its own, as a launch has.
+ * 16 bits that tell the epoch of this block's launch, so that it signals its own arrival: only 8
+ * bytes are guaranteed to arrive whole. Block b meets block b only. Two sets of slots take turns: a
+ * rank that has heard from all others in this launch knows that they have finished the previous
+ * one. What is too much for a set goes in rounds, each of which has a number of its own, as a
+ * launch has.
  */
 #define FLAGGED_UNIT_BYTES 16ul
 
@@ -90,8 +91,9 @@ struct collective_flagged_args {
 };
 
 /*
- * The same units and slots for all-reduce alone, in one step or two, for collective_sums_fast(). Arguments are read at the start of every launch,
- * uncached, so that what is used by few ranks and in one step comes first and nothing else is in between.
+ * The same units and slots for all-reduce alone, in one step or two, for collective_sums_fast().
+ * Arguments are read at the start of every launch, uncached, so that what is used by few ranks and
+ * in one step comes first and nothing else is in between.
  */
 struct collective_small_args {
 	u64 state, in, out, bytes; /* as in struct collective_shape */
@@ -118,11 +120,12 @@ struct collective_routes {
 #define PIPED_FLAG_BYTES 32u /* from a block's flag to the next */
 
 /*
- * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends chunk i; when all others have done
- * step i - 1, it reduces or places chunk i - 1, and places chunk i - 2 of the second step; then one flag tells all others that the step
- * is done. A chunk is sent while step i - 1 may still be read, and chunk i - 1 waits to be: it needs three slots for each sender and
- * block; four, because numbers of steps wrap, and a rank that only sends can be one more step ahead. What is reduced is written after the
- * wait and read in the next step: two.
+ * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends
+ * chunk i; when all others have done step i - 1, it reduces or places chunk i - 1, and places chunk
+ * i - 2 of the second step; then one flag tells all others that the step is done. A chunk is sent
+ * while step i - 1 may still be read, and chunk i - 1 waits to be: it needs three slots for each
+ * sender and block; four, because numbers of steps wrap, and a rank that only sends can be one more
+ * step ahead. What is reduced is written after the wait and read in the next step: two.
  */
 #define PIPED_FIRST_SLOTS  4ul
 #define PIPED_SECOND_SLOTS 2ul
@@ -138,11 +141,14 @@ struct collective_piped_args {
 };
 
 /*
- * From rank to rank: each piece goes the same way round, chunk by chunk, and begins `shift` ranks behind its own one. What arrives is stored in the output,
- * or this rank's own is added to it; all but the last rank pass it on. So of data for all ranks a link that many share carries each byte once.
+ * From rank to rank: each piece goes the same way round, chunk by chunk, and begins `shift` ranks
+ * behind its own one. What arrives is stored in the output, or this rank's own is added to it; all
+ * but the last rank pass it on. So of data for all ranks a link that many share carries each byte
+ * once.
  *
- * Of one piece, a root's, a chunk starts in each step. Of n pieces a chunk of each starts in every (n - 1)th step, when the last ones have
- * arrived where they end. So in a step a rank sends or passes on one chunk at most; it goes into the first slots, and is taken in the next step.
+ * Of one piece, a root's, a chunk starts in each step. Of n pieces a chunk of each starts in every
+ * (n - 1)th step, when the last ones have arrived where they end. So in a step a rank sends or
+ * passes on one chunk at most; it goes into the first slots, and is taken in the next step.
  */
 enum chain_place { CHAIN_FIRST, CHAIN_MIDDLE, CHAIN_LAST, CHAIN_PLACES };
 
@@ -157,7 +163,10 @@ struct collective_chain_args {
 	u32 unused;
 };
 
-/* How many ranks the piece of rank `of` passes before rank `me`; and the other way round, whose piece passes `of` ranks before it. */
+/*
+ * How many ranks the piece of rank `of` passes before rank `me`; and the other way round, whose
+ * piece passes `of` ranks before it.
+ */
 static inline u32 chain_distance(u32 n, u32 shift, u32 me, u32 of)
 {
 	return (me + 2 * n - of - shift) % n;
@@ -169,14 +178,18 @@ static inline u64 chain_steps(u64 chunks, u32 period, u32 n)
 }
 
 /*
- * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups that the ranks of a group share. A
- * piece belongs to one rank of each group. Each rank reduces its piece within its group, and sends that to the other groups' owners of the
- * piece. Each of them reduces what they have sent, and sends the sum to its own group.
+ * All-reduce on a machine whose ranks are in groups of equal size, with links between the groups
+ * that the ranks of a group share. A piece belongs to one rank of each group. Each rank reduces its
+ * piece within its group, and sends that to the other groups' owners of the piece. Each of them
+ * reduces what they have sent, and sends the sum to its own group.
  *
- * Of more than two groups each one's owner would so send its sum to all others. There they share the piece: chunk c of block b is group (b + c)
- * % shares's. Its owner alone gets the others' sums, reduces them, and sends the result to them; in a third stage each owner passes it on to its group.
+ * Of more than two groups each one's owner would so send its sum to all others. There they share
+ * the piece: chunk c of block b is group (b + c) % shares's. Its owner alone gets the others' sums,
+ * reduces them, and sends the result to them; in a third stage each owner passes it on to its
+ * group.
  *
- * With chunk i stage k does in step i + 1 + k what s[k * shares + the chunk's group] says. What is sent first is in s[0] too.
+ * With chunk i stage k does in step i + 1 + k what s[k * shares + the chunk's group] says. What is
+ * sent first is in s[0] too.
  */
 #define LEVELS_STAGES 3
 #define LEVELS_SHARES (COLLECTIVE_RANKS_MAX / 2)
@@ -195,14 +208,15 @@ struct collective_levels_args {
 };
 
 /*
- * Sends and receives: an item is divided into parts of equal size; part c is block c % blocks's, and block b meets block b
- * only. Each ordered pair and block has sets of units (FLAGGED_UNIT_BYTES) in the receiver's memory (or the host's), which
- * the sender fills in turn, one for each item of which the block has a part. The first unit tells the item's size. What
- * is small comes in the others: for each block not more than they hold. The flag is the number of laps through the sets.
- * Once for half of the sets the receiver says how many items it has taken.
+ * Sends and receives: an item is divided into parts of equal size; part c is block c % blocks's,
+ * and block b meets block b only. Each ordered pair and block has sets of units
+ * (FLAGGED_UNIT_BYTES) in the receiver's memory (or the host's), which the sender fills in turn,
+ * one for each item of which the block has a part. The first unit tells the item's size. What is
+ * small comes in the others: for each block not more than they hold. The flag is the number of laps
+ * through the sets. Once for half of the sets the receiver says how many items it has taken.
  *
- * The parts of what is large are chunks, in slots that are filled in turn, with counters: of chunks that have arrived, and
- * of slots that are free again.
+ * The parts of what is large are chunks, in slots that are filled in turn, with counters: of chunks
+ * that have arrived, and of slots that are free again.
  */
 #define PAIR_SETS      8u    /* of units, a block and direction; a power of two */
 #define PAIR_SLOTS     2u    /* of chunks */
@@ -261,7 +275,10 @@ struct collective_pairs_args {
 	struct pair_item item[PAIR_ITEMS];
 };
 
-/* What is exchanged with one peer, where that is at most one small item each way. What most launches use comes first. */
+/*
+ * What is exchanged with one peer, where that is at most one small item each way. What most
+ * launches use comes first.
+ */
 #define MESSAGE_SENT  1u
 #define MESSAGE_TAKEN 2u
 struct message_lane {

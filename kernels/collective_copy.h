@@ -9,8 +9,8 @@
 #define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
 
 /*
- * Counted from the block's last thread. Its warp tells others what is done, which takes 2 us, while the first one already looks for what
- * they tell; one warp would do both in turn.
+ * Counted from the block's last thread. Its warp tells others what is done, which takes 2 us, while
+ * the first one already looks for what they tell; one warp would do both in turn.
  */
 INLINE u32 teller_id(void)
 {
@@ -25,7 +25,9 @@ INLINE u32 whole_vectors(u64 address, u32 bytes)
 	return address % 16 ? 0 : bytes / 16 * 16;
 }
 
-/* Several loads are under way at a time: one after the other each takes as long as a whole batch. */
+/*
+ * Several loads are under way at a time: one after the other each takes as long as a whole batch.
+ */
 INLINE void copy_whole(u64 to, u64 from, u32 whole)
 {
 	const u32 each = thread_count() * 16;

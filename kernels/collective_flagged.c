@@ -11,7 +11,10 @@ struct flagged {
 	u32 data;             /* bytes of a unit */
 };
 
-/* All slots of this set that this rank ever writes, because the next operations may use others; no rank reads them any more. */
+/*
+ * All slots of this set that this rank ever writes, because the next operations may use others; no
+ * rank reads them any more.
+ */
 INLINE void clean(const struct collective_flagged_args *a, const struct flagged *f)
 {
 	ROLLED for (u32 r = 0; r < a->s.n; r++) if (a->direct >> r & 1)
@@ -241,7 +244,10 @@ INLINE void take_round(const struct collective_flagged_args *a, struct flagged *
 	block_give_up(a->s.state, f->how);
 }
 
-/* Past the barrier all threads have taken what the last round brought, as they have when a launch ends. */
+/*
+ * Past the barrier all threads have taken what the last round brought, as they have when a launch
+ * ends.
+ */
 KERNEL(collective_flagged)
 {
 	struct flagged f = {.how = WAIT_DONE,

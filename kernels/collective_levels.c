@@ -18,9 +18,10 @@ INLINE struct piped stage_of(const struct collective_levels_args *a, u32 stage, 
 }
 
 /*
- * As in collective_piped, with more stages: chunk i - 1 is reduced within the group, chunk i - 2 across the groups. What the
- * other groups have sent for that is in the first or second slots, and this rank's own part in its output. In a step a rank sends another
- * one at most one thing in the first slots and one in the second.
+ * As in collective_piped, with more stages: chunk i - 1 is reduced within the group, chunk i - 2
+ * across the groups. What the other groups have sent for that is in the first or second slots, and
+ * this rank's own part in its output. In a step a rank sends another one at most one thing in the
+ * first slots and one in the second.
  */
 INLINE void take_levels(const struct collective_levels_args *a, u32 step, u64 i)
 {

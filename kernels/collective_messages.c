@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The most common sends and receives: small ones, at most one to each rank and one from it. The protocol, the units and the
- * counters are those of collective_pairs.c, which does the rest. Few instructions are executed: each thread stores and
- * awaits a unit of its own, and the block has one barrier.
+ * The most common sends and receives: small ones, at most one to each rank and one from it. The
+ * protocol, the units and the counters are those of collective_pairs.c, which does the rest. Few
+ * instructions are executed: each thread stores and awaits a unit of its own, and the block has one
+ * barrier.
  */
 #include "kernels/collective_messages.h"
 
@@ -55,8 +56,8 @@ INLINE void look_again(struct messages *p, u32 polls)
 }
 
 /*
- * All sets are in use. What is to be taken may come first: a block never waits for one direction while the other one
- * could move.
+ * All sets are in use. What is to be taken may come first: a block never waits for one direction
+ * while the other one could move.
  */
 INLINE void wait_for_room(struct messages *p)
 {

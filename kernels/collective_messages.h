@@ -28,8 +28,9 @@ INLINE u64 message_set(u64 sets, u32 set_bytes, u32 block, u32 number)
 }
 
 /*
- * A lap's flag comes again after twice as many laps as are between two cleanings: at a cleaning, what it removes has
- * other flags than what comes next. It is never 0, which memory has that was never written.
+ * A lap's flag comes again after twice as many laps as are between two cleanings: at a cleaning,
+ * what it removes has other flags than what comes next. It is never 0, which memory has that was
+ * never written.
  */
 INLINE u32 message_flag(u32 number)
 {
@@ -46,7 +47,10 @@ INLINE void message_clean(u64 set, u32 set_bytes, u32 number)
 	block_barrier();
 }
 
-/* freed: so many of those that were sent, at least, were taken. More show as soon as they are half of the sets. */
+/*
+ * freed: so many of those that were sent, at least, were taken. More show as soon as they are half
+ * of the sets.
+ */
 INLINE u32 message_has_room(u32 sent, u32 freed)
 {
 	return sent - freed < PAIR_SETS;

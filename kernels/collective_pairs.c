@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends and receives: one launch moves all of a group. Only the two ranks of a pair take part, so each ordered pair has
- * units, slots and counters of its own (struct collective_pairs_args). In the most common launch, of small items, each
- * thread of a block stores and awaits its own unit, and the block has one barrier.
+ * Sends and receives: one launch moves all of a group. Only the two ranks of a pair take part, so
+ * each ordered pair has units, slots and counters of its own (struct collective_pairs_args). In the
+ * most common launch, of small items, each thread of a block stores and awaits its own unit, and
+ * the block has one barrier.
  */
 #include "kernels/collective_copy.h"
 #include "kernels/collective_messages.h"
@@ -46,7 +47,10 @@ INLINE u64 offset_at(const struct pairs *p, const struct cursor *c)
 	return c->part * p->a->item[c->item].part;
 }
 
-/* Moves to the next part of this block. The first part of an item exists even without data: it tells the size. */
+/*
+ * Moves to the next part of this block. The first part of an item exists even without data: it
+ * tells the size.
+ */
 INLINE void skip(const struct pairs *p, struct cursor *c)
 {
 	while (c->item < c->end && c->part && offset_at(p, c) >= bytes_at(p, c)) {
@@ -166,7 +170,10 @@ INLINE void take_pair_chunk(struct pairs *p)
 	p->state.chunks_taken++;
 }
 
-/* done: whether a chunk was sent, and one taken. Two threads of a warp tell the peer of both in the time that one release takes. */
+/*
+ * done: whether a chunk was sent, and one taken. Two threads of a warp tell the peer of both in the
+ * time that one release takes.
+ */
 INLINE void tell_chunks(const struct pairs *p, u32 done)
 {
 	block_barrier();
@@ -215,8 +222,8 @@ INLINE u32 look_for_part(const struct pairs *p)
 }
 
 /*
- * For the whole block. Through the host's memory a load takes a microsecond, and as many at once as a block has threads take far
- * longer.
+ * For the whole block. Through the host's memory a load takes a microsecond, and as many at once as
+ * a block has threads take far longer.
  */
 INLINE u32 can_do(struct pairs *p)
 {
@@ -290,8 +297,8 @@ INLINE u32 only_takes_units(const struct pairs *p)
 }
 
 /*
- * Whatever can go on, does: a block never waits for one direction while the other one could move, so that two ranks
- * that send to each other first both end.
+ * Whatever can go on, does: a block never waits for one direction while the other one could move,
+ * so that two ranks that send to each other first both end.
  */
 INLINE void exchange_items(struct pairs *p)
 {

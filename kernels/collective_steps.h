@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a block does with a chunk of a large operation in one step: send it, reduce it, place what others reduced. */
+/*
+ * What a block does with a chunk of a large operation in one step: send it, reduce it, place what
+ * others reduced.
+ */
 #pragma once
 
 #include "kernels/collective_copy.h"
@@ -22,8 +25,9 @@ INLINE struct piped piped_of(const struct collective_piped_args *a, u32 step)
 }
 
 /*
- * Of this block, in each place. The slots of a sender, a power of two, take turns by steps. Those of all blocks that are filled in one step are side
- * by side, which is up to 1 % faster than those of one block.
+ * Of this block, in each place. The slots of a sender, a power of two, take turns by steps. Those
+ * of all blocks that are filled in one step are side by side, which is up to 1 % faster than those
+ * of one block.
  */
 INLINE u64 slot_at(const struct piped *p, u64 slots, u32 step)
 {
@@ -83,8 +87,8 @@ struct reduced_chunk {
 };
 
 /*
- * The k-th rank to store for. At any time ranks store for different ones, and blocks too, so that not all data goes to one
- * rank, while the links of others are idle.
+ * The k-th rank to store for. At any time ranks store for different ones, and blocks too, so that
+ * not all data goes to one rank, while the links of others are idle.
  */
 INLINE u32 rank_in_turn(const struct collective_shape *s, u32 k)
 {
@@ -97,7 +101,10 @@ INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, 
 		store_vector(p->ways->second.to[r] + c->slot2 + at, v);
 }
 
-/* The vectors of a thread, all for one rank before those for the next one. `batch`: how many, a constant. */
+/*
+ * The vectors of a thread, all for one rank before those for the next one. `batch`: how many, a
+ * constant.
+ */
 INLINE void spread_batch(const struct piped *p, const struct reduced_chunk *c, u32 batch, u32 whole,
 			 u32 at, const vector16 *v)
 {
@@ -179,8 +186,8 @@ INLINE vector16 vector_of_floats(u32 type, const float *f)
 	_Pragma("GCC unroll 8") for (u32 i = 0; i < 8; i++) if (i < floats_of(type))
 
 /*
- * Several vectors of each rank at once, of a type that the compiler knows. `batch`: how many, a constant; offsets of 32
- * bits save registers.
+ * Several vectors of each rank at once, of a type that the compiler knows. `batch`: how many, a
+ * constant; offsets of 32 bits save registers.
  */
 INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 batch,
 		      u32 whole, u32 at)

@@ -39,8 +39,8 @@ INLINE u32 is_in_words(u64 address, u64 n)
 }
 
 /*
- * The caller's data of a unit, at any address: n bytes, at most 12. (load_part is for the 16 of a vector.) In words, if that is possible: little code is
- * in the way of small operations then.
+ * The caller's data of a unit, at any address: n bytes, at most 12. (load_part is for the 16 of a
+ * vector.) In words, if that is possible: little code is in the way of small operations then.
  */
 INLINE vector16 load_unit_data(u64 address, u64 n)
 {

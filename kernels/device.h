@@ -56,7 +56,10 @@ static inline u32 block_any(u32 mine)
 	return any;
 }
 
-/* A barrier that returns thread 0's value, at most 32, in every thread of the block, which has whole warps. */
+/*
+ * A barrier that returns thread 0's value, at most 32, in every thread of the block, which has
+ * whole warps.
+ */
 static inline u32 block_first(u32 value)
 {
 	u32 n;
@@ -474,8 +477,8 @@ static inline double double_of_bits(u64 bits)
 }
 
 /*
- * A wait with a deadline. abort: address of the word that ends it, 0: none. The time is first read after POLLS_PER_LOOK
- * polls, because reading it takes as long as a short wait.
+ * A wait with a deadline. abort: address of the word that ends it, 0: none. The time is first read
+ * after POLLS_PER_LOOK polls, because reading it takes as long as a short wait.
  */
 struct patience {
 	u64 limit_ns, abort;

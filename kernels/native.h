@@ -57,8 +57,8 @@ u32 native_team_any(struct native_team *t, u32 mine);   /* whether any thread's 
 /* Of kernel number k in KERNELS. */
 size_t native_args_size(unsigned k);
 /*
- * Runs one block in this thread and threads - 1 more, or in this one alone where there is a flaw or so many cannot be started.
- * Without memory for the flaw, none is simulated.
+ * Runs one block in this thread and threads - 1 more, or in this one alone where there is a flaw or
+ * so many cannot be started. Without memory for the flaw, none is simulated.
  */
 void native_run(unsigned k, const struct native_block *block, u32 threads,
 		const struct native_flaw *flaw, const void *args);

@@ -53,8 +53,8 @@ static inline u64 typed_quotient(u64 type, u64 sum, u64 n)
 
 /*
  * An average of n ranks may be the sum of values that were divided one by one: where n is not a
- * power of two each step rounds, and the last bits are undetermined. Of 8-bit floats only the average of the sum is checked, rounded
- * once: n of their last bits are half of a number.
+ * power of two each step rounds, and the last bits are undetermined. Of 8-bit floats only the
+ * average of the sum is checked, rounded once: n of their last bits are half of a number.
  */
 static inline u64 typed_slack(u64 type, u64 op, u64 n)
 {

@@ -18,8 +18,8 @@ static inline u32 typed_is_tiny(u64 type)
 
 /*
  * Element i of rank r for a reduction by `op`. Of 16 ranks in a row: sums are at most 112, products
- * at most 48, the rest at most 120, so that int8 and bfloat16 hold them exactly. Of 8-bit floats and 8 ranks in a row: sums and the rest
- * at most 8, products 2^a or 3 * 2^a up to 48.
+ * at most 48, the rest at most 120, so that int8 and bfloat16 hold them exactly. Of 8-bit floats
+ * and 8 ranks in a row: sums and the rest at most 8, products 2^a or 3 * 2^a up to 48.
  */
 static inline u64 typed_value(u64 type, u64 i, u64 rank, u64 op)
 {
@@ -82,7 +82,10 @@ static inline u64 typed_exponent_bias(u64 type)
 	return type == ELEMENT_FLOAT64 ? 1023 : 127;
 }
 
-/* v / 2^halvings as the bits of an element; from its first 1 to its last, v has no more bits than the fraction, plus one. */
+/*
+ * v / 2^halvings as the bits of an element; from its first 1 to its last, v has no more bits than
+ * the fraction, plus one.
+ */
 static inline u64 typed_encode(u64 type, u64 v, u32 halvings)
 {
 	const u32 fraction_bits = typed_fraction_bits(type);

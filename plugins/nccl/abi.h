@@ -29,8 +29,8 @@ struct nccl_multimem {
 };
 
 /*
- * Behind each other in every release: how much of the struct the application knows, a magic number, the version that it
- * was compiled for, and whether calls block.
+ * Behind each other in every release: how much of the struct the application knows, a magic number,
+ * the version that it was compiled for, and whether calls block.
  */
 struct nccl_config {
 	size_t size;

@@ -13,8 +13,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct comm *buckets[PLACES];
 
 /*
- * What decides of calls, read without the lock. A communicator has one of two places, or none if both are taken: then its calls take
- * the lock. A place is nobody's to free: who reads it while another thread aborts the communicator passes on, or looks again with the lock.
+ * What decides of calls, read without the lock. A communicator has one of two places, or none if
+ * both are taken: then its calls take the lock. A place is nobody's to free: who reads it while
+ * another thread aborts the communicator passes on, or looks again with the lock.
  */
 static struct place {
 	_Alignas(CACHE_LINE) _Atomic(const struct ncclComm *) handle;
@@ -72,8 +73,9 @@ bool comms_child_key(const struct ncclComm *handle, int color, struct comms_key 
 }
 
 /*
- * A count of the calls would not be the same on ranks that were excluded before. Without it two communicators may have one
- * key, but not at the same time: all their ranks have met under it before NCCL lets any of them make the second one.
+ * A count of the calls would not be the same on ranks that were excluded before. Without it two
+ * communicators may have one key, but not at the same time: all their ranks have met under it
+ * before NCCL lets any of them make the second one.
  */
 bool comms_shrunk_key(const struct ncclComm *handle, const int *excluded, int n,
 		      struct comms_key *ret)
@@ -230,7 +232,10 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* NCCL's communicators do not work in a child, and neither do GPUs: what belongs to them is left alone. */
+/*
+ * NCCL's communicators do not work in a child, and neither do GPUs: what belongs to them is left
+ * alone.
+ */
 static void after_fork_in_child(void)
 {
 	memset(buckets, 0, sizeof(buckets));

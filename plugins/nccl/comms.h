@@ -31,7 +31,9 @@ struct comms_key comms_key(const struct comms_key *parent, const void *bytes, si
 
 /* NULL: no memory. With the table's reference. */
 struct comm *comms_new(struct ncclComm *handle, const struct comms_key *key);
-/* Adds it, in place of one with the same handle. Cannot fail: other ranks may rely on its engine. */
+/*
+ * Adds it, in place of one with the same handle. Cannot fail: other ranks may rely on its engine.
+ */
 void comms_add(struct comm *c);
 /* NULL: not known. Else to be given back. */
 struct comm *comms_get(const struct ncclComm *handle);
@@ -41,13 +43,15 @@ struct comm *comms_remove(const struct ncclComm *handle);
 /* The key of the next child of a communicator; false: it is not known. */
 bool comms_child_key(const struct ncclComm *handle, int color, struct comms_key *ret);
 
-/* The same of a communicator without some of its ranks. The ranks that are excluded do not make it. */
+/*
+ * The same of a communicator without some of its ranks. The ranks that are excluded do not make it.
+ */
 bool comms_shrunk_key(const struct ncclComm *handle, const int *excluded, int n,
 		      struct comms_key *ret);
 
 /*
- * Whether the call is certainly passed on; it is counted then. Waits for nobody and writes nothing that other threads read: a
- * communicator is used by one thread at a time, except to abort it.
+ * Whether the call is certainly passed on; it is counted then. Waits for nobody and writes nothing
+ * that other threads read: a communicator is used by one thread at a time, except to abort it.
  */
 bool comms_leave(const struct ncclComm *handle, enum onehop_operation operation, size_t count,
 		 int type, int op, int root);

@@ -51,7 +51,10 @@ static int look(const struct engine_request *q)
 		q->n - here, q->n);
 }
 
-/* Ranks that have a shim with the same wishes stay connected until all are ready: who gives up is missed at once. */
+/*
+ * Ranks that have a shim with the same wishes stay connected until all are ready: who gives up is
+ * missed at once.
+ */
 static int meet(const struct engine_request *q, struct rendezvous **ret)
 {
 	const struct rendezvous_request r = {.key = q->key,
@@ -305,7 +308,10 @@ void engine_passed(struct engine *e, unsigned long n)
 	atomic_fetch_add_explicit(&e->passed, n, memory_order_relaxed);
 }
 
-/* NCCL does not look at the type of what it only moves, so ranks may give other ones of the same size. */
+/*
+ * NCCL does not look at the type of what it only moves, so ranks may give other ones of the same
+ * size.
+ */
 int engine_enqueue(struct engine *e, const struct engine_call *c, void *stream)
 {
 	const enum onehop_type type = (enum onehop_type)c->type, byte = ONEHOP_UINT8;

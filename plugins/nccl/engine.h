@@ -18,8 +18,9 @@ struct engine_call {
 };
 
 /*
- * No rank leaves the call that makes a communicator before all have entered it. So each is announced before that call, and
- * behind it those that are not announced will never come (device/presence.h).
+ * No rank leaves the call that makes a communicator before all have entered it. So each is
+ * announced before that call, and behind it those that are not announced will never come
+ * (device/presence.h).
  */
 struct engine_presence {
 	int announced; /* a descriptor, closed by who opened it; or a negative errno */
@@ -35,8 +36,8 @@ struct engine_request {
 };
 
 /*
- * Meets the other ranks, tries out that data goes right, and agrees with them: all ranks get an engine, or none. Says
- * in NCCL's log what comes of it. NULL: none.
+ * Meets the other ranks, tries out that data goes right, and agrees with them: all ranks get an
+ * engine, or none. Says in NCCL's log what comes of it. NULL: none.
  */
 struct engine *engine_open(const struct engine_request *q);
 /* What runs still gives up, so drain it first. NULL does nothing. */
@@ -57,12 +58,16 @@ bool engine_leaves(struct engine_facts f, enum onehop_operation operation, size_
 bool engine_takes(const struct engine *e, const struct engine_call *c);
 /* Counts calls that it did not take. */
 void engine_passed(struct engine *e, unsigned long n);
-/* NCCL's status. A failure cannot be passed on to NCCL, because other ranks have begun: it stays. */
+/*
+ * NCCL's status. A failure cannot be passed on to NCCL, because other ranks have begun: it stays.
+ */
 int engine_run(struct engine *e, const struct engine_call *c);
 
 /* NCCL's status of what ran so far. */
 int engine_check(struct engine *e);
-/* The reason, while engine_check is not NCCL_SUCCESS; else NULL. Valid until the engine is closed. */
+/*
+ * The reason, while engine_check is not NCCL_SUCCESS; else NULL. Valid until the engine is closed.
+ */
 const char *engine_reason(struct engine *e);
 /* From any thread; waits for nothing. */
 void engine_abort(struct engine *e);

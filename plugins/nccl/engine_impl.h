@@ -32,8 +32,8 @@ int engine_enqueue(struct engine *e, const struct engine_call *c, void *stream);
 void engine_failed(struct engine *e, int r);
 
 /*
- * Only builds for tests have devices that are threads of this process (ONEHOP_SHIM_DEVICES=host). Streams are then
- * those of the host back end (device/host.h).
+ * Only builds for tests have devices that are threads of this process (ONEHOP_SHIM_DEVICES=host).
+ * Streams are then those of the host back end (device/host.h).
  */
 #ifdef ONEHOP_SHIM_TEST
 bool engine_simulated(void);

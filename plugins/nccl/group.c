@@ -89,7 +89,10 @@ void group_drop(void)
 	leave_births();
 }
 
-/* A communicator that was destroyed within the group is closed with its last call, which is to end first. */
+/*
+ * A communicator that was destroyed within the group is closed with its last call, which is to end
+ * first.
+ */
 static void end_calls(void)
 {
 	for (size_t i = 0; i < group.calls_n; i++)

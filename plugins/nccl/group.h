@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits for the end of the outermost group, of one thread: struct shim_thread says whether there is something. */
+/*
+ * What waits for the end of the outermost group, of one thread: struct shim_thread says whether
+ * there is something.
+ */
 #pragma once
 
 #include "nccl/comms.h"
@@ -20,7 +23,10 @@ void birth_forget(const struct group_birth *b);
 /* In the order of issue. The first failure, or NCCL_SUCCESS. */
 int group_run(void);
 void group_drop(void);
-/* Opens the engines of the communicators that the group made: ranks of one thread meet each other, so all at once. */
+/*
+ * Opens the engines of the communicators that the group made: ranks of one thread meet each other,
+ * so all at once.
+ */
 void group_raise(void);
 /* The same for communicators outside of a group; forgets the births. */
 void births_raise(const struct group_birth *births, size_t n);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /*
- * No lock is held while the loader runs, because what it loads may call NCCL. Threads that look at the same time find
- * the same library.
+ * No lock is held while the loader runs, because what it loads may call NCCL. Threads that look at
+ * the same time find the same library.
  */
 static _Atomic(void *) library;
 static atomic_bool told[NCCL_FUNCTION_N];
@@ -91,8 +91,8 @@ static bool contains_nccl(void *handle, const char *path)
 }
 
 /*
- * Python loads NCCL where only those that need it see it. A library may also contain it: it asks for functions that it
- * exports by name, so that its calls come here.
+ * Python loads NCCL where only those that need it see it. A library may also contain it: it asks
+ * for functions that it exports by name, so that its calls come here.
  */
 static void *loaded_one(void)
 {

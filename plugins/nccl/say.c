@@ -66,8 +66,9 @@ static off_t place_of(int fd, const struct stat *file)
 }
 
 /*
- * NCCL keeps the file open and does not append, so a line at the end could be overwritten by it. A descriptor of the same
- * file shares its place: NCCL's is the one that is furthest. Others may be of whoever made the file, at its beginning.
+ * NCCL keeps the file open and does not append, so a line at the end could be overwritten by it. A
+ * descriptor of the same file shares its place: NCCL's is the one that is furthest. Others may be
+ * of whoever made the file, at its beginning.
  */
 static int share_descriptor(const char *path)
 {
@@ -110,7 +111,10 @@ static int open_output(const char *host)
 	return fd >= 0 ? fd : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Nobody may read any more: the signal of that ends a program that never writes there itself, and is for none of its handlers. */
+/*
+ * Nobody may read any more: the signal of that ends a program that never writes there itself, and
+ * is for none of its handlers.
+ */
 static void write_all(int fd, const char *line, size_t n)
 {
 	const struct timespec none = {0};

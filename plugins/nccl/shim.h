@@ -15,8 +15,8 @@ enum shim_mode shim_mode(void);
 
 struct shim_thread {
 	/*
-	 * While it is in the real NCCL through one of the functions taken over: NCCL calls some of its own functions by name, and
-	 * those calls go to it as they are.
+	 * While it is in the real NCCL through one of the functions taken over: NCCL calls some of
+	 * its own functions by name, and those calls go to it as they are.
 	 */
 	bool inside;
 	bool queued; /* something waits for the end of the outermost group (group.h) */

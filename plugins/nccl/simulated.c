@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For tests: operations run in the threads of the host back end's streams, on memory of this process. */
+/*
+ * For tests: operations run in the threads of the host back end's streams, on memory of this
+ * process.
+ */
 #include "device/host.h"
 #include "nccl/engine_impl.h"
 

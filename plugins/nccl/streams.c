@@ -11,10 +11,16 @@
 
 #define PER_THREAD ((void *)2) /* another stream in each thread */
 
-/* CU_EVENT_DISABLE_TIMING, CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_ADD_CAPTURE_DEPENDENCIES, CUDA_ERROR_NOT_READY */
+/*
+ * CU_EVENT_DISABLE_TIMING, CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_ADD_CAPTURE_DEPENDENCIES,
+ * CUDA_ERROR_NOT_READY
+ */
 enum { NO_TIMING = 2, CAPTURE_ACTIVE = 1, ADD_DEPENDENCIES = 0, NOT_READY = 600 };
 
-/* Captures of one communicator that are under way at the same time; with more, the oldest one is forgotten. */
+/*
+ * Captures of one communicator that are under way at the same time; with more, the oldest one is
+ * forgotten.
+ */
 enum { CAPTURES = 8 };
 
 #define SYMBOLS(X)                                                                                 \
@@ -63,8 +69,8 @@ struct streams {
 	int device;
 	void *context;
 	/*
-	 * Behind the last operation that was enqueued: by a record in its stream or, when a graph is launched, by a
-	 * node of it.
+	 * Behind the last operation that was enqueued: by a record in its stream or, when a graph
+	 * is launched, by a node of it.
 	 */
 	void *event;
 	void *stream; /* of the last operation outside of graphs */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a communicator's operations: NCCL runs them one after the other whatever their streams, and libonehop
- * wants that of its callers.
+ * The order of a communicator's operations: NCCL runs them one after the other whatever their
+ * streams, and libonehop wants that of its callers.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 struct streams;
 
 /*
- * device: CUDA's number. mixed: what graphs contain is put in order with other graphs and with what is in none, which
- * costs a graph two nodes. 0 or a negative errno with its sentence (base/err.h).
+ * device: CUDA's number. mixed: what graphs contain is put in order with other graphs and with what
+ * is in none, which costs a graph two nodes. 0 or a negative errno with its sentence (base/err.h).
  */
 int streams_open(int device, bool mixed, struct streams **ret);
 void streams_close(struct streams *s); /* NULL does nothing */

@@ -30,7 +30,10 @@ static bool idle(void)
 
 /* ---- communicators ---- */
 
-/* Calls that return before they are done would have to be finished in somebody else's call: left to NCCL. */
+/*
+ * Calls that return before they are done would have to be finished in somebody else's call: left to
+ * NCCL.
+ */
 static bool blocks(const struct nccl_config *config)
 {
 	const char *value = getenv("NCCL_COMM_BLOCKING");

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* EXIT_NOT_JUDGED of cli/command.h. What is buffered for standard output is half a report: dropped. */
+/*
+ * EXIT_NOT_JUDGED of cli/command.h. What is buffered for standard output is half a report: dropped.
+ */
 #define OUT_OF_MEMORY 3
 
 static void __attribute__((noreturn)) end(void *context)

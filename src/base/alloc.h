@@ -8,7 +8,8 @@
 
 /*
  * The program has nothing better to do without memory than to say so and stop, so these end it
- * with one line and exit status 3. libonehop lives in other people's processes and does not use them.
+ * with one line and exit status 3. libonehop lives in other people's processes and does not use
+ * them.
  */
 void *xmalloc(size_t size);
 void *xcalloc(size_t n, size_t size); /* zeroed */

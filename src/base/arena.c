@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * An allocation may end next to another one, where AddressSanitizer sees no overrun. In its builds a gap is behind each, and
- * of a block only what was allocated may be touched.
+ * An allocation may end next to another one, where AddressSanitizer sees no overrun. In its builds
+ * a gap is behind each, and of a block only what was allocated may be touched.
  */
 #ifndef __has_feature
 #define __has_feature(x) 0

@@ -8,13 +8,17 @@
 /* Everything that a struct machine points at comes from one arena and dies with it. */
 struct arena;
 
-/* What an arena without memory calls; it does not return: it ends the program, or jumps out of what asked for memory. */
+/*
+ * What an arena without memory calls; it does not return: it ends the program, or jumps out of what
+ * asked for memory.
+ */
 typedef void arena_lacking(void *context);
 
 /*
- * An arena that calls `lacking` if the system has no more memory, or once it would hold more than `most` bytes (0: no
- * limit). NULL: there is not even memory for it. Code that takes all of its memory from one arena, as result/ does, leaks
- * nothing when it is jumped out of: who jumps frees the arena.
+ * An arena that calls `lacking` if the system has no more memory, or once it would hold more than
+ * `most` bytes (0: no limit). NULL: there is not even memory for it. Code that takes all of its
+ * memory from one arena, as result/ does, leaks nothing when it is jumped out of: who jumps frees
+ * the arena.
  */
 struct arena *arena_new_with(arena_lacking *lacking, void *context, size_t most);
 void arena_free(struct arena *a);                          /* NULL is fine */

@@ -13,7 +13,10 @@ static inline uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* What one reading takes, as a rule: between two that follow each other lie the end of one and the beginning of the other. */
+/*
+ * What one reading takes, as a rule: between two that follow each other lie the end of one and the
+ * beginning of the other.
+ */
 uint64_t clock_cost_ns(void);
 
 static inline uint64_t clock_us(void)

@@ -9,7 +9,10 @@
 
 /* Now; "" if unknown. */
 void date_now(char buf[static DATE_SIZE]);
-/* Whether it is written like that, and is in the calendar. Neither allocates nor depends on the locale or time zone. */
+/*
+ * Whether it is written like that, and is in the calendar. Neither allocates nor depends on the
+ * locale or time zone.
+ */
 bool date_is_one(const char *text);
 /* How long ago that was; -1: the text is not a date, or is in the future. */
 int64_t date_age_s(const char *text);

@@ -48,7 +48,8 @@ struct middle {
 };
 
 /*
- * The furthest place on each diagonal k = x - y, after each number of edits d: row d has the diagonals -d to d.
+ * The furthest place on each diagonal k = x - y, after each number of edits d: row d has the
+ * diagonals -d to d.
  */
 struct trace {
 	int32_t *rows[EDITS_MAX + 1];
@@ -62,7 +63,10 @@ static long follow(const struct middle *t, long x, long k)
 	return x;
 }
 
-/* Whether the path comes to diagonal k from the one above it (a line of b), not from the one below (of a). */
+/*
+ * Whether the path comes to diagonal k from the one above it (a line of b), not from the one below
+ * (of a).
+ */
 static bool comes_down(const int32_t *row, long d, long k)
 {
 	return k == -d || (k != d && row[k - 1] < row[k + 1]);

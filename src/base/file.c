@@ -75,7 +75,10 @@ int file_unreadable(int err, const char *path)
 
 /* ---- content ---- */
 
-/* What files of other kinds start with, and what of them onehop could read; NULL: nothing by itself. */
+/*
+ * What files of other kinds start with, and what of them onehop could read; NULL: nothing by
+ * itself.
+ */
 static const struct magic {
 	const char *what;
 	size_t at, n;

@@ -7,15 +7,15 @@
 struct strbuf;
 
 /*
- * Control characters, those that reorder text and broken UTF-8 become '?', in place, so that no recording
- * can steer a terminal or hide in a page. A tab becomes a blank; a newline stays.
+ * Control characters, those that reorder text and broken UTF-8 become '?', in place, so that no
+ * recording can steer a terminal or hide in a page. A tab becomes a blank; a newline stays.
  */
 void text_clean(char *text);
 
 /*
- * Adds n bytes of s so that they are text in HTML, SVG and XML, between tags and between double quotes:
- * cleaned as above, with the five special characters as references. Every text that onehop did not write
- * itself enters a page or a drawing through here.
+ * Adds n bytes of s so that they are text in HTML, SVG and XML, between tags and between double
+ * quotes: cleaned as above, with the five special characters as references. Every text that onehop
+ * did not write itself enters a page or a drawing through here.
  */
 void markup_add(struct strbuf *out, const char *s, size_t n);
 void markup_puts(struct strbuf *out, const char *s);

@@ -4,12 +4,12 @@
 #include "base/order.h"
 
 /*
- * Of the path: every healthy pair that somebody published reaches 85 % or more of what is expected here (RTX
- * 4090 and 3090 on EPYC Rome, Milan and Genoa, within and between sockets, and on Xeon 4416+; CMP 170HX below a
- * switch; H200), what is routed up from a switch or through a translating IOMMU 40 % or less. Of the others:
- * links of one machine differ by design (x4 behind a chipset and x16, PCIe and NVLink by a factor of
- * seven), so only what is below a tenth of their median is sure to have another cause. Of own memory: nothing
- * is between, and a busy host holds single copies up.
+ * Of the path: every healthy pair that somebody published reaches 85 % or more of what is expected
+ * here (RTX 4090 and 3090 on EPYC Rome, Milan and Genoa, within and between sockets, and on Xeon
+ * 4416+; CMP 170HX below a switch; H200), what is routed up from a switch or through a translating
+ * IOMMU 40 % or less. Of the others: links of one machine differ by design (x4 behind a chipset and
+ * x16, PCIe and NVLink by a factor of seven), so only what is below a tenth of their median is sure
+ * to have another cause. Of own memory: nothing is between, and a busy host holds single copies up.
  */
 static const double shares[RATE_BY_N] = {
 	[RATE_BY_PATH] = 0.6,

@@ -24,8 +24,8 @@ struct rate_yardstick {
 };
 
 /*
- * `expected`: GB/s of the path, 0: unknown. `median`: of the run, 0: unknown. `bytes`: of the copy, 0: not
- * told, which is a benchmark's own size and large.
+ * `expected`: GB/s of the path, 0: unknown. `median`: of the run, 0: unknown. `bytes`: of the copy,
+ * 0: not told, which is a benchmark's own size and large.
  */
 struct rate_yardstick rate_yardstick(double expected, double median, uint64_t bytes);
 /* Of simulated devices, whose memories are the same memory; `own`: GB/s of the fastest. */
@@ -33,7 +33,13 @@ struct rate_yardstick rate_yardstick_own(double own);
 bool rate_is_slow(double gbps, struct rate_yardstick y);
 /* What is below this share is slow. */
 double rate_slow_share(enum rate_by by);
-/* Faster than the links on the way, of which `expected` GB/s are expected: not on that path, or nowhere. */
+/*
+ * Faster than the links on the way, of which `expected` GB/s are expected: not on that path, or
+ * nowhere.
+ */
 bool rate_is_implausible(double gbps, double expected);
-/* Sorts the values. Of fewer than three it is 0: two that differ do not tell which of them is wrong. */
+/*
+ * Sorts the values. Of fewer than three it is 0: two that differ do not tell which of them is
+ * wrong.
+ */
 double rate_median(double *values, size_t n);

@@ -92,8 +92,9 @@ const struct source_entry *source_entry_of(const struct source *map, const char 
 struct source_entry *source_entries(const struct source *map, size_t *ret_n);
 
 /*
- * A map that is made from texts: what they do not state is unknown for the reason `why`, "not in the text",
- * and a fact is named by the line that states it. Without an entry the origin is the reason why none is there.
+ * A map that is made from texts: what they do not state is unknown for the reason `why`, "not in
+ * the text", and a fact is named by the line that states it. Without an entry the origin is the
+ * reason why none is there.
  */
 void source_set_stated(struct source *map, const char *why);
 /* NULL: the source is not such a map. */
@@ -102,8 +103,8 @@ void source_put_origin(struct source *map, const char *path, const char *origin)
 /* "paste.md:41"; NULL: unknown. The map's. */
 const char *source_origin(const struct source *s, const char *path);
 /*
- * What lies at the path or below it, and has no answer, is missing for the reason `why`; "": for no other than what lies
- * anywhere else. The path nearest to what is asked decides.
+ * What lies at the path or below it, and has no answer, is missing for the reason `why`; "": for no
+ * other than what lies anywhere else. The path nearest to what is asked decides.
  */
 void source_put_gap(struct source *map, const char *path, const char *why);
 /* NULL: there is none. The map's. */

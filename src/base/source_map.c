@@ -23,7 +23,10 @@ struct map {
 	size_t n, size; /* size is a power of two */
 };
 
-/* A path's origin, and why something is missing below it, are kept like answers to questions of their own. */
+/*
+ * A path's origin, and why something is missing below it, are kept like answers to questions of
+ * their own.
+ */
 enum { ASKED_ORIGIN = SOURCE_LIST + 1, ASKED_GAP };
 
 static uint64_t hash_of(const char *path, enum source_kind asked)

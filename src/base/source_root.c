@@ -64,8 +64,8 @@ static bool has_folder_of(const struct root *t, const char *path)
 }
 
 /*
- * What is wrong with a copy is not wrong with the machine: a pipe, a folder or a loop of links where a file should be
- * is a file that was not copied.
+ * What is wrong with a copy is not wrong with the machine: a pipe, a folder or a loop of links
+ * where a file should be is a file that was not copied.
  */
 static int of_machine(const struct root *t, const char *path, int error)
 {

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The first that is an absolute path. The XDG base directory specification: relative ones are to be ignored. */
+/*
+ * The first that is an absolute path. The XDG base directory specification: relative ones are to be
+ * ignored.
+ */
 static const struct place {
 	const char *variable, *below;
 } places[] = {{"XDG_STATE_HOME", "/onehop"}, {"HOME", "/.local/state/onehop"}};

@@ -18,9 +18,10 @@ int state_missing(void);
 int state_refuse(int err, const char *verb, const char *path);
 
 /*
- * Opens a file of the folder for reading, and never waits: a file proper, of this user or of root, that
- * nobody else may write. Else whoever owns the folder decides what is believed. A descriptor, or a negative
- * errno with a sentence, which begins with the path and a colon if it is about what the file is.
+ * Opens a file of the folder for reading, and never waits: a file proper, of this user or of root,
+ * that nobody else may write. Else whoever owns the folder decides what is believed. A descriptor,
+ * or a negative errno with a sentence, which begins with the path and a colon if it is about what
+ * the file is.
  */
 int state_open(const char *path);
 /* The same with these flags of open(2), whoever it belongs to. */

@@ -22,8 +22,8 @@ void strbuf_vprintf(struct strbuf *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 void strbuf_done(struct strbuf *b);
 /*
- * Adds the word in single quotes where a shell would take it for something else without them. GRUB's
- * scripts read quotes in the same way, and end a command at a bare ';' too.
+ * Adds the word in single quotes where a shell would take it for something else without them.
+ * GRUB's scripts read quotes in the same way, and end a command at a bare ';' too.
  */
 void strbuf_shell_word(struct strbuf *b, const char *word);
 /* The text, "" when empty; still owned by the buffer. */

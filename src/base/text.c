@@ -259,7 +259,10 @@ static size_t distance(const char *a, const char *b)
 
 const char *nearest_name(const char *word, const char *const *names, size_t n)
 {
-	/* Below this many edits: one in a word of four letters, two in one of six, three in one of nine. */
+	/*
+	 * Below this many edits: one in a word of four letters, two in one of six, three in one of
+	 * nine.
+	 */
 	size_t best = strlen(word) > 3 ? strlen(word) / 3 + 1 : 2;
 	const char *nearest = NULL;
 

@@ -35,8 +35,8 @@ bool text_next_line(const char **line, size_t *n, const char *text);
 /* Copies at most size-1 bytes of a line; always terminates. */
 void text_copy(char *buf, size_t size, const char *s, size_t n);
 /*
- * The last line with something in it, without white space around it; bytes that would not print become
- * '?'. "" if there is none. For what a program said before it failed.
+ * The last line with something in it, without white space around it; bytes that would not print
+ * become '?'. "" if there is none. For what a program said before it failed.
  */
 void text_last_line(const char *text, char *buf, size_t size);
 /* True when the blank-separated list holds word; a word `key=` also matches `key=...`. */
@@ -44,8 +44,8 @@ bool text_has_word(const char *list, const char *word);
 /* Whether a list, joined by `separator`, holds this item of n bytes. The list may be NULL. */
 bool text_list_has(const char *list, const char *separator, const char *item, size_t n);
 /*
- * The rest of the first line that starts with `prefix`, without white space around it; not terminated.
- * False if there is none. For "key value", "KEY=VALUE" and "key\t: value" files.
+ * The rest of the first line that starts with `prefix`, without white space around it; not
+ * terminated. False if there is none. For "key value", "KEY=VALUE" and "key\t: value" files.
  */
 bool text_after(const char *text, const char *prefix, const char **ret, size_t *ret_n);
 

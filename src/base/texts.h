@@ -13,7 +13,9 @@ struct texts {
 	size_t n;
 };
 
-/* The list of these texts, in the memory of the block around it: to be copied from, not added to. */
+/*
+ * The list of these texts, in the memory of the block around it: to be copied from, not added to.
+ */
 #define TEXTS(...)                                                                                 \
 	(struct texts)                                                                             \
 	{                                                                                          \

@@ -30,7 +30,9 @@ static const struct call {
 #endif
 };
 
-/* By the kernel, which refuses an address without memory: the thread may have gone on and freed it. */
+/*
+ * By the kernel, which refuses an address without memory: the thread may have gone on and freed it.
+ */
 static bool copy_text(uintptr_t from, char *ret, size_t size)
 {
 	struct iovec there = {.iov_base = (void *)from, .iov_len = size - 1}; /* NOLINT */

@@ -19,6 +19,9 @@ struct arm_result {
 
 const char *arm_word(enum arm a); /* "p2p", "staged" */
 
-/* All devices share no set, or all one. Several rounds, each with other values, for at least `seconds`. */
+/*
+ * All devices share no set, or all one. Several rounds, each with other values, for at least
+ * `seconds`.
+ */
 void all_reduce_check(const struct bench_device *const *devices, size_t n, enum arm arm,
 		      double seconds, struct arm_result *ret);

@@ -153,8 +153,9 @@ static enum memory_kind shared_kind(const struct bench_device *s)
 }
 
 /*
- * Allocators hand out addresses in some order of their own; the last piece before the memory ends is
- * as far up as one gets. Running out earlier than planned is not an error: another program needs it.
+ * Allocators hand out addresses in some order of their own; the last piece before the memory ends
+ * is as far up as one gets. Running out earlier than planned is not an error: another program needs
+ * it.
  */
 static int find_high(struct bench_device *s, uint64_t left)
 {

@@ -39,8 +39,8 @@ struct bench_device {
 
 /*
  * Allocates on one device of a set, which the caller keeps and closes. memory_bytes: use at most so
- * much, 0: half of what is free. To find high addresses, everything up to that limit is allocated in
- * pieces, the last piece is kept and the others are freed again. 0, or a negative errno as
+ * much, 0: half of what is free. To find high addresses, everything up to that limit is allocated
+ * in pieces, the last piece is kept and the others are freed again. 0, or a negative errno as
  * device/device.h has it; nothing is held then.
  */
 int bench_device_open(struct device_set *set, int device, uint64_t memory_bytes, uint64_t limit_us,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that calls NCCL or libonehop: opens devices and ranks, checks and times size by size, and reports. */
+/*
+ * The process that calls NCCL or libonehop: opens devices and ranks, checks and times size by size,
+ * and reports.
+ */
 #include "bench/collective_impl.h"
 #include "bench/statistics.h"
 
@@ -351,8 +354,8 @@ static int wait_all(struct bench *b)
 }
 
 /*
- * As nccl-tests does, each iteration uses the next stretch of the buffers, as far as they reach: the
- * same addresses again and again would flatter caches.
+ * As nccl-tests does, each iteration uses the next stretch of the buffers, as far as they reach:
+ * the same addresses again and again would flatter caches.
  */
 static uint64_t shift_of(const struct bench *b, const struct nccl_shape *s, unsigned iteration)
 {
@@ -522,7 +525,9 @@ static int check_cell(struct bench *b, enum collective_engine e, const struct nc
 	return r < 0 ? r : add_up_wrong(b, &wrong, cell);
 }
 
-/* NCCL divides each 8-bit float before it adds them: then a missing rank and rounding look alike. */
+/*
+ * NCCL divides each 8-bit float before it adds them: then a missing rank and rounding look alike.
+ */
 static bool is_average_exact(const struct bench *b)
 {
 	return b->plan->redop != REDUCE_AVG || !(b->ranks & (b->ranks - 1)) ||
@@ -588,7 +593,9 @@ static int launch_graphs(struct bench *b, enum collective_engine e)
 	return r;
 }
 
-/* What is made at first use is not timed: an operation by itself, then the first launch of a graph. */
+/*
+ * What is made at first use is not timed: an operation by itself, then the first launch of a graph.
+ */
 static int prepare(struct bench *b, enum collective_engine e, const struct timing *t)
 {
 	int r = start_all(b, e, t->shape, t->in_place, 0);
@@ -682,8 +689,8 @@ static int add_batch(struct bench *b, enum collective_engine e, struct timing *t
 }
 
 /*
- * A batch of the plan's engine and, if there is another one to measure against, one of that. Which of the two
- * comes first alternates, so that neither always has the other's caches and clocks.
+ * A batch of the plan's engine and, if there is another one to measure against, one of that. Which
+ * of the two comes first alternates, so that neither always has the other's caches and clocks.
  */
 static int add_batches(struct bench *b, struct timing *t, double start, double *ret_elapsed_s)
 {

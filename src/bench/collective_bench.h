@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives by NCCL or by libonehop: verified, and timed as nccl-tests does, in processes that can be killed. */
+/*
+ * Collectives by NCCL or by libonehop: verified, and timed as nccl-tests does, in processes that
+ * can be killed.
+ */
 #pragma once
 
 #include "bench/ranks.h"
@@ -58,8 +61,8 @@ struct collective_plan {
 	bool no_p2p;        /* libonehop: all data goes through the host's memory */
 	bool symmetric; /* NCCL: the buffers are windows that all ranks register, as with nccl-tests' -R 2 */
 	/*
-	 * libonehop: every algorithm of all operations is timed at the sizes of a table instead, up to max_bytes of a
-	 * buffer. budget_s is then for the whole run, with its start.
+	 * libonehop: every algorithm of all operations is timed at the sizes of a table instead, up
+	 * to max_bytes of a buffer. budget_s is then for the whole run, with its start.
 	 */
 	bool tune;
 	enum nccl_op op;
@@ -218,8 +221,8 @@ struct collective_run {
 int collective_run(const struct collective_run *run, const struct nccl_listener *listener);
 
 /*
- * What the worker's command runs: serves the socket that it inherited. 0, also where something failed and was said over the socket; or a
- * negative errno: nothing was ordered.
+ * What the worker's command runs: serves the socket that it inherited. 0, also where something
+ * failed and was said over the socket; or a negative errno: nothing was ordered.
  */
 int nccl_serve(int fd);
 #define NCCL_WORKER_COMMAND "nccl-worker" /* the socket is file descriptor 3 */

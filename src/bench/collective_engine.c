@@ -204,7 +204,9 @@ static int check_ranks(const struct bench *b)
 /* The communicators own the set from here on, even if they cannot be opened. */
 static int onehop_open(struct bench *b)
 {
-	/* So that the kernels end, and name the rank that is missing, before the process is killed. */
+	/*
+	 * So that the kernels end, and name the rank that is missing, before the process is killed.
+	 */
 	const struct comm_options o = {.limit_us = b->order.limit_us / 2,
 				       .no_p2p = b->plan->no_p2p,
 				       .forced = ALGORITHM_N,

@@ -13,8 +13,8 @@ int64_t nccl_wrong(const struct collective_result *r);
 /* Results whose data was checked: none of a size that holds no element. */
 size_t nccl_checked(const struct collective_result *r);
 /*
- * Of the faster placement of each size; `off` (NULL: none) as the staged figures. `device` says what the
- * ranks ran on: "CUDA". figures_free.
+ * Of the faster placement of each size; `off` (NULL: none) as the staged figures. `device` says
+ * what the ranks ran on: "CUDA". figures_free.
  */
 struct figures *collective_figures(const struct collective_result *on,
 				   const struct collective_result *off, const char *device);

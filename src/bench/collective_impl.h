@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the benchmark of collectives share: operations as rows, engines, and messages between processes. */
+/*
+ * What the parts of the benchmark of collectives share: operations as rows, engines, and messages
+ * between processes.
+ */
 #pragma once
 
 #include "bench/collective_bench.h"
@@ -37,7 +40,9 @@ struct nccl_shape {
 void nccl_shape(enum nccl_op op, unsigned type_size, int ranks, uint64_t bytes,
 		struct nccl_shape *ret);
 
-/* GB/s of the operation's own size, and what of that a link carries (nccl-tests' PERFORMANCE.md). */
+/*
+ * GB/s of the operation's own size, and what of that a link carries (nccl-tests' PERFORMANCE.md).
+ */
 void nccl_rates(enum nccl_op op, const struct nccl_shape *s, unsigned type_size, int ranks,
 		double time_us, struct collective_cell *ret);
 
@@ -164,7 +169,10 @@ struct engine {
 
 extern const struct engine engines[ENGINE_N];
 
-/* Registers the buffers of all lanes as windows of NCCL, if the plan asks for that. All ranks together. */
+/*
+ * Registers the buffers of all lanes as windows of NCCL, if the plan asks for that. All ranks
+ * together.
+ */
 int nccl_open_windows(struct bench *b);
 void nccl_close_windows(struct bench *b);
 

@@ -96,7 +96,10 @@ int bench_tuned_check(const struct collective_tuned *t, bool no_p2p,
 		       (unsigned long long)cell->wrong_index, cell->wrong_rank);
 }
 
-/* The rest of the budget is shared out evenly; what an operation takes follows from the size before. */
+/*
+ * The rest of the budget is shared out evenly; what an operation takes follows from the size
+ * before.
+ */
 static int time_one(struct sweep *w, const struct nccl_shape *s, const struct choice *c,
 		    struct collective_tuned *t)
 {
@@ -141,8 +144,8 @@ static int tune_operation(struct sweep *w, enum nccl_op op, unsigned size)
 }
 
 /*
- * From small to large. When the time is up, larger sizes are left out: the choice takes them to be like the last one.
- * All operations and algorithms of a size are measured or none.
+ * From small to large. When the time is up, larger sizes are left out: the choice takes them to be
+ * like the last one. All operations and algorithms of a size are measured or none.
  */
 int bench_tune(struct bench *b)
 {

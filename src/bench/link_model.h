@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * A link carries as much as the best path over it is expected to. What several paths carry together over a link
- * between sockets has not been measured, so it counts as one path's.
+ * A link carries as much as the best path over it is expected to. What several paths carry together
+ * over a link between sockets has not been measured, so it counts as one path's.
  */
 struct link_model {
 	const struct paths *paths;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's binary interface, as far as it is used here (nccl.h, 2.4 to 2.30), and where libnccl is found. */
+/*
+ * NCCL's binary interface, as far as it is used here (nccl.h, 2.4 to 2.30), and where libnccl is
+ * found.
+ */
 #pragma once
 
 #include <limits.h>
@@ -22,7 +25,9 @@ struct nccl_unique_id {
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 
 /* clang-format off */
-/* X(member, required, result, parameters): the symbol is "nccl" and the member. Streams are CUDA's. */
+/*
+ * X(member, required, result, parameters): the symbol is "nccl" and the member. Streams are CUDA's.
+ */
 #define NCCL_SYMBOLS(X) \
 	X(GetVersion, true, int, (int *version)) \
 	X(GetUniqueId, true, int, (struct nccl_unique_id *id)) \
@@ -67,8 +72,8 @@ struct nccl_api {
 
 /*
  * Loads `path`; NULL: libnccl.so.2 as the loader finds it, then in the usual folders and Python
- * wheels. 0, or -ENOENT (there is none), -ENOSYS (it lacks a symbol), -EIO (it cannot be asked) with a
- * sentence.
+ * wheels. 0, or -ENOENT (there is none), -ENOSYS (it lacks a symbol), -EIO (it cannot be asked)
+ * with a sentence.
  */
 int nccl_load(const char *path, struct nccl_api *ret);
 

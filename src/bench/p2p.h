@@ -9,8 +9,8 @@
 #include "result/metric.h"
 
 /*
- * The metrics with a heading, in the order in which they are measured: by shape, what is staged last.
- * `ret` has room for metric_n of them; how many there are.
+ * The metrics with a heading, in the order in which they are measured: by shape, what is staged
+ * last. `ret` has room for metric_n of them; how many there are.
  */
 size_t p2p_metrics(const struct metric **ret);
 /* NULL: no metric of that name, or none that is measured here. */
@@ -86,8 +86,9 @@ struct p2p_options {
 void p2p_options_default(struct p2p_options *o);
 
 /*
- * A figure that is not available has the reason in its cell, and the rest goes on; what ends the run is a
- * set that is of no more use. 0 or a negative errno; *ret holds what was measured either way.
+ * A figure that is not available has the reason in its cell, and the rest goes on; what ends the
+ * run is a set that is of no more use. 0 or a negative errno; *ret holds what was measured either
+ * way.
  */
 int p2p_run(struct device_set *s, const struct p2p_options *o, struct p2p_result *ret);
 void p2p_result_done(struct p2p_result *r);

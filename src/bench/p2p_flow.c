@@ -131,9 +131,9 @@ static int enqueue_work(struct p2p *p, struct stream stream, struct flow *f, uns
 }
 
 /*
- * Of a rate the first copy is not timed: the way from the gate to the engine would be part of it. What is
- * staged goes without a gate: the driver moves it piece by piece, and its call may not return before
- * the stream moves.
+ * Of a rate the first copy is not timed: the way from the gate to the engine would be part of it.
+ * What is staged goes without a gate: the driver moves it piece by piece, and its call may not
+ * return before the stream moves.
  */
 static int enqueue_flow(struct p2p *p, const struct lane *lane, struct flow *f, size_t i)
 {

@@ -106,8 +106,8 @@ int p2p_kernel(struct p2p *p, int device, enum device_kernel kernel, unsigned bl
 
 /* p2p_latency.c */
 /*
- * The flow that follows a chain in the target's memory, or the host's; makes the chain. Where it does
- * not read back as it was made, the cell says why, and there is nothing to follow.
+ * The flow that follows a chain in the target's memory, or the host's; makes the chain. Where it
+ * does not read back as it was made, the cell says why, and there is nothing to follow.
  */
 int chase_flow(struct p2p *p, struct p2p_cell *cell, struct flow *f);
 /* Whether it was followed to where it leads; otherwise the cell says why. */

@@ -16,8 +16,8 @@
 const struct pattern_row pattern_rows[PATTERN_N] = {
 	[PATTERN_NONE] = {"", "", PATTERN_ALWAYS, false, NULL, NULL},
 	/*
-	 * What a kernel reads of another GPU is what was written before the flag, ten thousand times, in
-	 * memory shared by IPC and at odd offsets in it: inference engines' all-reduce.
+	 * What a kernel reads of another GPU is what was written before the flag, ten thousand
+	 * times, in memory shared by IPC and at odd offsets in it: inference engines' all-reduce.
 	 */
 	[PATTERN_PULL] = {
 		"pull", "running kernels that pull from each other",
@@ -46,11 +46,17 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 	[PATTERN_SUSTAINED] = {
 		"sustained", "running kernels that pull from each other for long",
 		PATTERN_LONG, false, "--long SECONDS", pattern_sustained},
-	/* The driver provides such memory, and both see the same data: NCCL keeps its buffers there. */
+	/*
+	 * The driver provides such memory, and both see the same data: NCCL keeps its buffers
+	 * there.
+	 */
 	[PATTERN_HOST_MEMORY] = {
 		"host-memory", "host memory that the driver created, written by one and read by the other",
 		PATTERN_INFORMATION, true, "--host-memory", pattern_host_memory},
-	/* The other's page table entries of such memory lead to it, and what is read is not compressed. */
+	/*
+	 * The other's page table entries of such memory lead to it, and what is read is not
+	 * compressed.
+	 */
 	[PATTERN_COMPRESSIBLE] = {
 		"compressible", "memory that its GPU may keep compressed",
 		PATTERN_INFORMATION, true, "--compressible", pattern_compressible},
@@ -179,8 +185,8 @@ static void found_stall(const struct meeting *m, unsigned direction, uint64_t do
 }
 
 /*
- * What could not be enqueued or did not end. Where that is not the pair's fault (memory ran out), the pair is
- * as right as it was, and the pattern counts as not run.
+ * What could not be enqueued or did not end. Where that is not the pair's fault (memory ran out),
+ * the pair is as right as it was, and the pattern counts as not run.
  */
 static void found_error(struct pair_result *r, enum pattern pattern, int error)
 {
@@ -222,7 +228,10 @@ static unsigned blocks_of(const struct pattern_pair *p)
 	return blocks;
 }
 
-/* Plain memory, as inference engines share it; the window where IPC is refused, as in some containers. */
+/*
+ * Plain memory, as inference engines share it; the window where IPC is refused, as in some
+ * containers.
+ */
 static int reach_other(struct meeting *m, unsigned i)
 {
 	const struct bench_device *s = m->pair->ends[i], *owner = m->pair->ends[!i];
@@ -239,7 +248,10 @@ static int reach_other(struct meeting *m, unsigned i)
 	return bench_device_reach(s, owner, &owner->window, &m->ends[i].other);
 }
 
-/* A turn of a simulated device may cost a time slice of everybody else, and a launch has many of them. */
+/*
+ * A turn of a simulated device may cost a time slice of everybody else, and a launch has many of
+ * them.
+ */
 static uint64_t limit_of(const struct bench_device *s)
 {
 	return bench_device_info(s)->threads > 1 ? s->limit_us : 4 * s->limit_us;
@@ -357,8 +369,8 @@ static int look_at(const struct meeting *m, unsigned end, struct outcome *ret)
 }
 
 /*
- * Who has seen the fewest flags waits for one that the other has stored: the other's way is at fault. Where both
- * have seen as many, each has stored one that the other did not see.
+ * Who has seen the fewest flags waits for one that the other has stored: the other's way is at
+ * fault. Where both have seen as many, each has stored one that the other did not see.
  */
 static void judge_flags(const struct meeting *m, const struct outcome *o, uint64_t rounds,
 			const char *says)
@@ -385,7 +397,9 @@ static void judge_data(const struct meeting *m, unsigned end, const struct outco
 	pattern_found(m->pair, m->blame[end], m->pattern, &o->report, m->words[end], tag, where);
 }
 
-/* Kernels that wait give up at 1. A set that is lost cannot be written to, which changes nothing. */
+/*
+ * Kernels that wait give up at 1. A set that is lost cannot be written to, which changes nothing.
+ */
 static void set_abort(const struct meeting *m, u32 word)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -396,8 +410,8 @@ static void set_abort(const struct meeting *m, u32 word)
 }
 
 /*
- * After an error at one end, what runs at the other would wait for it until the limit. An end that was killed from
- * outside explains a hang at the other.
+ * After an error at one end, what runs at the other would wait for it until the limit. An end that
+ * was killed from outside explains a hang at the other.
  */
 static int give_up(const struct meeting *m, int error)
 {

@@ -40,7 +40,10 @@ enum pattern pattern_finding(enum fault_kind fault);
 /* PATTERN_N: no such name. */
 enum pattern pattern_parse(const char *name);
 
-/* Runs those that are wanted, up to the first that fails: it gives the results their kind and sentence. */
+/*
+ * Runs those that are wanted, up to the first that fails: it gives the results their kind and
+ * sentence.
+ */
 void pattern_run(const struct pattern_pair *p);
 /* Whether those that are wanted have been run, as far as they are offered. */
 bool pattern_all_done(const struct pair_result *r, unsigned wanted);

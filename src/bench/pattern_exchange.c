@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of kernels that run at once and exchange data: pulled, in graphs, for long, with flags elsewhere. */
+/*
+ * Patterns of kernels that run at once and exchange data: pulled, in graphs, for long, with flags
+ * elsewhere.
+ */
 #include "bench/pattern_impl.h"
 
 #include "base/clock.h"
@@ -42,7 +45,10 @@ static int launch_sizes(struct meeting *m, uint64_t *rounds)
 	return r;
 }
 
-/* What an end sees of the other is what the other wrote; else flags would go astray, and kernels wait for them. */
+/*
+ * What an end sees of the other is what the other wrote; else flags would go astray, and kernels
+ * wait for them.
+ */
 static int check_views(const struct meeting *m)
 {
 	uint64_t bytes = VIEW_BYTES < m->stride ? VIEW_BYTES : m->stride;
@@ -387,7 +393,10 @@ int pattern_flags(const struct pattern_pair *p, unsigned from)
 	const struct pattern_result *result = &p->results[from]->patterns[PATTERN_FLAGS];
 	int r = 0;
 
-	/* Where data come late, a flag may never come: the first variant that goes wrong is the last. */
+	/*
+	 * Where data come late, a flag may never come: the first variant that goes wrong is the
+	 * last.
+	 */
 	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
 		if (r < 0 || result->kind != WRONG_NOTHING)
 			break;

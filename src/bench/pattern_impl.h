@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the patterns share: two kernels that exchange data and flags, and what came of it. */
+/*
+ * What the files of the patterns share: two kernels that exchange data and flags, and what came of
+ * it.
+ */
 #pragma once
 
 #include "bench/pattern.h"
@@ -8,8 +11,8 @@
 #define MEETING_BLOCKS_MAX 36
 
 /*
- * Of the memory that both share, a single allocation each: flags, then data behind them, at an offset that
- * is a multiple of 16 and of nothing more.
+ * Of the memory that both share, a single allocation each: flags, then data behind them, at an
+ * offset that is a multiple of 16 and of nothing more.
  */
 #define MEETING_FLAGS_AT  0
 #define MEETING_VALUES_AT 1024 /* u32: flags that a copy engine brings */
@@ -47,12 +50,15 @@ int meeting_reset(struct meeting *m);
 /* `rounds` of `bytes` (clipped to the room there is) more in the end's stream. */
 int meeting_launch(struct meeting *m, unsigned end, uint64_t rounds, uint64_t bytes);
 /*
- * Waits for both ends in any case, `r` being what enqueueing gave, and judges what they found. `says` is
- * the variant, "flags on the host"; "": there is one only.
+ * Waits for both ends in any case, `r` being what enqueueing gave, and judges what they found.
+ * `says` is the variant, "flags on the host"; "": there is one only.
  */
 int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says);
 
-/* Rounds that fit the device: a host device has one thread a block, and a turn may cost a time slice. */
+/*
+ * Rounds that fit the device: a host device has one thread a block, and a turn may cost a time
+ * slice.
+ */
 uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host);
 u64 pattern_tag_of(const struct bench_device *initiator, const struct bench_device *owner,
 		   u64 round);
@@ -66,8 +72,9 @@ int pattern_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag,
 		  struct check_report *ret);
 
 /*
- * What the owner wrote is read by ends[from], and what that wrote by the owner. What is read wrong is not written
- * to: it may be anybody's memory. A wrong result is not an error; `says` is the variant.
+ * What the owner wrote is read by ends[from], and what that wrote by the owner. What is read wrong
+ * is not written to: it may be anybody's memory. A wrong result is not an error; `says` is the
+ * variant.
  */
 int pattern_use(const struct pattern_pair *p, unsigned from, const struct area *owned,
 		const struct area *seen, enum pattern pattern, u64 round, const char *says);

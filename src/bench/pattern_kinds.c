@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of memory that drivers make in other ways: the host's, and what a GPU may keep compressed. */
+/*
+ * Patterns of memory that drivers make in other ways: the host's, and what a GPU may keep
+ * compressed.
+ */
 #include "bench/pattern_impl.h"
 
 #include "base/err.h"
@@ -75,7 +78,9 @@ static int check_numbers(const struct bench_device *s, u64 at, uint64_t count,
 		     : s->set->ops->read(s->set, &s->scratch.memory, NUMBERS_AT, ret, sizeof(*ret));
 }
 
-/* The pattern's words are as good as random, and no GPU makes them smaller; small numbers it does. */
+/*
+ * The pattern's words are as good as random, and no GPU makes them smaller; small numbers it does.
+ */
 static int use_compressible(const struct pattern_pair *p, unsigned from, const struct area *owned,
 			    const struct area *seen)
 {

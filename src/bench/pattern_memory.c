@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns in which memory changes behind what may have been kept of it: rewritten, made again, or far up. */
+/*
+ * Patterns in which memory changes behind what may have been kept of it: rewritten, made again, or
+ * far up.
+ */
 #include "bench/pattern_impl.h"
 
 #include "base/err.h"

@@ -120,8 +120,8 @@ static bool started_by(const struct launcher *l, char *const *environment, struc
 }
 
 /*
- * What a launcher sets is there in part. One variable of torchrun's alone is anybody's, such as RANK; and one process of one needs no
- * other.
+ * What a launcher sets is there in part. One variable of torchrun's alone is anybody's, such as
+ * RANK; and one process of one needs no other.
  */
 static int find_missing(const struct launcher *l, char *const *environment)
 {

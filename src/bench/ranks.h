@@ -18,8 +18,8 @@ struct ranks {
  * From an environment (NAME=VALUE, NULL-ended): OpenMPI's mpirun, PMIx below srun, MPICH's and
  * Intel's mpirun, srun, torchrun; the first that tells both rank and number. None: rank 0 of 1.
  * The address is ONEHOP_ADDR, or else the port after MASTER_ADDR:MASTER_PORT or NCCL_COMM_ID, which
- * are listened on themselves. 0, or -EINVAL with a sentence: also where what is set is not a number, or
- * only a part of it is set. (RANK alone is anybody's.)
+ * are listened on themselves. 0, or -EINVAL with a sentence: also where what is set is not a
+ * number, or only a part of it is set. (RANK alone is anybody's.)
  */
 int ranks_read(char *const *environment, struct ranks *ret);
 

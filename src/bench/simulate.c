@@ -11,22 +11,26 @@
 #include <string.h>
 
 /*
- * The GPU that is modelled: as many blocks as plans ever use, so that every GPU with at least 128 multiprocessors has
- * these plans.
+ * The GPU that is modelled: as many blocks as plans ever use, so that every GPU with at least 128
+ * multiprocessors has these plans.
  */
 #define BLOCKS  128
 #define THREADS 1024
 
-/* An empty kernel in a graph: 0.55 us on 2 H200, 0.60 on 4. Launched singly: 2.0 to 2.5 us of the host's time. */
+/*
+ * An empty kernel in a graph: 0.55 us on 2 H200, 0.60 on 4. Launched singly: 2.0 to 2.5 us of the
+ * host's time.
+ */
 #define START_US  0.58
 #define LAUNCH_US 2.25
 
 /*
- * Not from times of collectives. NVLink: half of a flag's round trip between two H200 (2.69 us), a load from the
- * other's memory (0.83 us), and 354 GB/s by stores of four GPUs at once, of 370.8 expected. PCIe: a small write between
- * two RTX 4090 (1.2 us; taken for a load too), and copies both ways at once, which reach 0.94 to 0.97 of the rate of
- * one way there. Host: 8 bytes between two ranks on one H200 through the host's memory (3.5 us, less 1.0 us for the
- * kernel), a load of that memory (1.15 us), and copies up and down at once on 2 H200, 38.8 of 55.4 GB/s.
+ * Not from times of collectives. NVLink: half of a flag's round trip between two H200 (2.69 us), a
+ * load from the other's memory (0.83 us), and 354 GB/s by stores of four GPUs at once, of 370.8
+ * expected. PCIe: a small write between two RTX 4090 (1.2 us; taken for a load too), and copies
+ * both ways at once, which reach 0.94 to 0.97 of the rate of one way there. Host: 8 bytes between
+ * two ranks on one H200 through the host's memory (3.5 us, less 1.0 us for the kernel), a load of
+ * that memory (1.15 us), and copies up and down at once on 2 H200, 38.8 of 55.4 GB/s.
  */
 static const struct {
 	double flag_us; /* from a store until another rank sees it */
@@ -99,7 +103,10 @@ static double part_bytes(const struct operation_move *m, const struct part *p)
 	return (double)(left < p->most ? left : p->most) / m->shares;
 }
 
-/* A store takes the link to the other rank; traffic through the host's memory takes the rank's own, both ways. Loads of a rank's own memory take none. */
+/*
+ * A store takes the link to the other rank; traffic through the host's memory takes the rank's own,
+ * both ways. Loads of a rank's own memory take none.
+ */
 static void add_bytes(struct run *x, const struct operation_move *m, double bytes)
 {
 	const bool stores = m->what == MOVE_SEND || m->what == MOVE_SPREAD;
@@ -141,7 +148,10 @@ static void add_flagged(void *context, const struct operation_move *m)
 		add_bytes(x, m, part_bytes(m, &part));
 }
 
-/* Data is in units with flags. What arrives is read at once: both go over the link at the same time. */
+/*
+ * Data is in units with flags. What arrives is read at once: both go over the link at the same
+ * time.
+ */
 static double flagged_us(struct run *x)
 {
 	const double flag = parameters[x->slowest].flag_us;
@@ -156,7 +166,10 @@ static double flagged_us(struct run *x)
 	return us;
 }
 
-/* As in collective_piped.c, collective_levels.c and collective_chain.c: in step i a stage has the chunk that was sent as many steps before. */
+/*
+ * As in collective_piped.c, collective_levels.c and collective_chain.c: in step i a stage has the
+ * chunk that was sent as many steps before.
+ */
 static void add_piped(void *context, const struct operation_move *m)
 {
 	struct run *x = context;
@@ -187,7 +200,10 @@ static uint64_t piped_steps(const struct run *x)
 					     : (unsigned)steps_of(c->algorithm));
 }
 
-/* Step i sends chunk i, and waits for what others have done in the last step before it takes earlier chunks. */
+/*
+ * Step i sends chunk i, and waits for what others have done in the last step before it takes
+ * earlier chunks.
+ */
 static double piped_us(struct run *x)
 {
 	const uint64_t steps = piped_steps(x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives on a machine that is only described: libonehop's own choice and plans, and NCCL's ring, over a model of
- * the links. Times are predictions (docs/collectives.md, "Simulation").
+ * Collectives on a machine that is only described: libonehop's own choice and plans, and NCCL's
+ * ring, over a model of the links. Times are predictions (docs/collectives.md, "Simulation").
  */
 #pragma once
 
@@ -14,7 +14,10 @@
 struct simulation {
 	const struct paths
 		*paths; /* device k is rank k; expected rates are the rates of the links */
-	/* By rank: a bit for each other one whose memory it stores into; others' data goes through the host's. */
+	/*
+	 * By rank: a bit for each other one whose memory it stores into; others' data goes through
+	 * the host's.
+	 */
 	uint32_t reach[SIMULATED_RANKS_MAX];
 	bool nccl;                 /* its ring too */
 	const enum nearness *near; /* of every two ranks (collective/groups.h); NULL: no groups */
@@ -38,7 +41,7 @@ struct simulated_paths {
 struct simulated_paths simulated_paths(const struct simulation *s);
 
 /*
- * Rows in order of size; the caller frees them. 0, -ENOMEM, or -EINVAL with a sentence: too few or too many ranks, or a
- * path whose rate is unknown.
+ * Rows in order of size; the caller frees them. 0, -ENOMEM, or -EINVAL with a sentence: too few or
+ * too many ranks, or a path whose rate is unknown.
  */
 int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n);

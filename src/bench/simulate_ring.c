@@ -5,18 +5,20 @@
 #include <math.h>
 
 /*
- * One thread starts the operation on all GPUs in turn: NCCL 2.28 takes 9.8 us for 8 bytes on 2 H200 and 19.1 on 4,
- * whatever the links do meanwhile.
+ * One thread starts the operation on all GPUs in turn: NCCL 2.28 takes 9.8 us for 8 bytes on 2 H200
+ * and 19.1 on 4, whatever the links do meanwhile.
  */
 #define LAUNCH_US 4.8
 
 /*
- * The two protocols: to start, for each hop of the ring, and the share of a link's rate, by the kind of path.
+ * The two protocols: to start, for each hop of the ring, and the share of a link's rate, by the
+ * kind of path.
  *
- * LL: without P2P, in a graph, 8 bytes take 9.4 us on 2 H200 (2 hops) and 14.8 on 4 (6 hops); 128 KiB take 22.0 and
- * 30.6 us there, so what is beyond the start went at 0.19 and 0.23 of the 54.3 GB/s of a GPU's link. Simple: start and
- * hop are constants of NCCL's own tuning (src/graph/tuning.cc, PCI); the rate through the host's memory is the 27.8
- * GB/s that the same ring reaches on 2 H200, of 54.3; that between GPUs is that of stores (simulate.c).
+ * LL: without P2P, in a graph, 8 bytes take 9.4 us on 2 H200 (2 hops) and 14.8 on 4 (6 hops); 128
+ * KiB take 22.0 and 30.6 us there, so what is beyond the start went at 0.19 and 0.23 of the 54.3
+ * GB/s of a GPU's link. Simple: start and hop are constants of NCCL's own tuning
+ * (src/graph/tuning.cc, PCI); the rate through the host's memory is the 27.8 GB/s that the same
+ * ring reaches on 2 H200, of 54.3; that between GPUs is that of stores (simulate.c).
  */
 static const struct protocol {
 	double start_us, hop_us;

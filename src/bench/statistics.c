@@ -79,7 +79,9 @@ double samples_median(struct samples *s)
 	return samples_percentile(s, 0.5);
 }
 
-/* Greatest k such that at most k - 1 of n samples are below the median in at most 2.5 % of cases. */
+/*
+ * Greatest k such that at most k - 1 of n samples are below the median in at most 2.5 % of cases.
+ */
 static size_t rank_exact(size_t n)
 {
 	double share = ldexp(1, -(int)n), sum = share;

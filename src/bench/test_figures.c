@@ -38,8 +38,8 @@ static void add_own_memory(struct figures *f, const struct test_result *r, size_
 }
 
 /*
- * A pair counts as verified only after all patterns, which a slow or an incomplete pair did not reach. A single copy
- * of a test is not a benchmark, unless the test itself found it far too slow.
+ * A pair counts as verified only after all patterns, which a slow or an incomplete pair did not
+ * reach. A single copy of a test is not a benchmark, unless the test itself found it far too slow.
  */
 static void add_pair(struct figures *f, const struct pair_result *p, int i, int j)
 {
@@ -60,7 +60,10 @@ static void add_pair(struct figures *f, const struct pair_result *p, int i, int 
 		figures_add(f, METRIC_WRITE_CE, i, j, p->copy_gbps);
 }
 
-/* Over P2P, and through host memory, which shows whether the GPUs are right. Of refusal a pair says so. */
+/*
+ * Over P2P, and through host memory, which shows whether the GPUs are right. Of refusal a pair says
+ * so.
+ */
 static void add_all_reduce(struct figures *f, const struct test_result *r, enum arm a)
 {
 	const struct arm_result *arm = &r->arms[a];

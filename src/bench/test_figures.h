@@ -9,7 +9,10 @@ struct figures;
 /* The kind of a GPU that could not be opened, at all or again: nothing of it is known. */
 #define TEST_NOT_OPENED "not-opened"
 
-/* `names` and `pci`: of the devices; pci is NULL for simulated devices, whose results no machine is judged by. */
+/*
+ * `names` and `pci`: of the devices; pci is NULL for simulated devices, whose results no machine is
+ * judged by.
+ */
 struct figures *test_figures(const struct test_result *r, const char *const *names,
 			     const char *const *pci);
 

@@ -308,7 +308,10 @@ static bool is_unlimited(const struct device_request *q, size_t a, size_t b)
 	       !(q->host.link_gbps[q->number[a]][q->number[b]] > 0);
 }
 
-/* They reach each other's memory as each reaches its own, which is the same memory: the fastest tells. */
+/*
+ * They reach each other's memory as each reaches its own, which is the same memory: the fastest
+ * tells.
+ */
 static struct rate_yardstick own_yardstick(const struct test_result *r)
 {
 	double own = 0;
@@ -402,7 +405,9 @@ static bool loses_flags(const struct pair_result *p)
 		p->kind == WRONG_OLD || p->kind == WRONG_FOREIGN || p->kind == WRONG_SHIFTED);
 }
 
-/* Where a pair hangs, is refused or loses flags, a sum over all devices would wait until the limit. */
+/*
+ * Where a pair hangs, is refused or loses flags, a sum over all devices would wait until the limit.
+ */
 static bool is_pointless(const struct test_job *j, char sentence[static BENCH_SENTENCE])
 {
 	const struct test_result *r = j->result;

@@ -16,7 +16,9 @@ enum test_phase {
 
 const char *test_phase_word(enum test_phase p); /* "copies" */
 
-/* What is about to run, or has ended. Indexes of devices in the run; for TEST_ALL_REDUCE both -1. */
+/*
+ * What is about to run, or has ended. Indexes of devices in the run; for TEST_ALL_REDUCE both -1.
+ */
 struct test_step {
 	enum test_phase phase;
 	int initiator, target;
@@ -43,7 +45,10 @@ struct test_request {
 	void *open_context;
 	/* which pairs share links, and what to expect; NULL: nothing known */
 	const struct paths *paths;
-	/* n squared: what an earlier run found, on the diagonal of own memory; PAIR_NOT_RUN: to be tested. NULL: all. */
+	/*
+	 * n squared: what an earlier run found, on the diagonal of own memory; PAIR_NOT_RUN: to be
+	 * tested. NULL: all.
+	 */
 	const struct pair_result *known;
 	/* over P2P: the machine stopped during an earlier run's; not run */
 	bool all_reduce_suspect;

@@ -19,7 +19,9 @@
 
 /* ---- what is transferred ---- */
 
-/* Where in the owner's memory. `bytes` shrink to what fits; what does not fit at all is left out. */
+/*
+ * Where in the owner's memory. `bytes` shrink to what fits; what does not fit at all is left out.
+ */
 static const struct transfer_case {
 	uint64_t bytes, offset;
 	unsigned skew; /* of the origin against the target, bytes, a multiple of 8 */

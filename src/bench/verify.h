@@ -129,8 +129,8 @@ struct pair_result {
 };
 
 /*
- * Writes and reads between the initiator and the owner, which are in sets of their own or in one. The
- * same device twice checks the device's own memory.
+ * Writes and reads between the initiator and the owner, which are in sets of their own or in one.
+ * The same device twice checks the device's own memory.
  */
 void verify_pair(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret);
@@ -142,7 +142,10 @@ void verify_rate(const struct bench_device *initiator, const struct bench_device
 		 struct pair_result *ret);
 /* Of a pair that something could not be run on: its copies may have been right before. */
 enum pair_state verify_untested(enum pair_state before);
-/* For the other files of bench/: state, sets_lost and sentence from a negative errno; returns the kind. */
+/*
+ * For the other files of bench/: state, sets_lost and sentence from a negative errno; returns the
+ * kind.
+ */
 enum wrong_kind verify_error(struct pair_result *p, int error);
 /* Whether after this errno something may still be running, or the worker is gone. */
 bool verify_loses_sets(int error);

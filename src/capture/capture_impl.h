@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual files of a live source (machine/read.h lists them): what is asked for them. For live.c,
- * its neighbours and their tests only.
+ * The virtual files of a live source (machine/read.h lists them): what is asked for them. For
+ * live.c, its neighbours and their tests only.
  */
 #pragma once
 

@@ -507,7 +507,10 @@ static int read_kept(int root_fd, const char *name, char **ret, size_t *ret_size
 	path = xprintf("%s/%s", folder, name);
 	fd = state_open(path);
 	r = fd < 0 ? fd : slurp_open(fd, &out);
-	/* The home of a service is often /dev/null: no folder is there. Who sets the other means one. */
+	/*
+	 * The home of a service is often /dev/null: no folder is there. Who sets the other means
+	 * one.
+	 */
 	if (r == -ENOTDIR && strcmp(state_variable(), "HOME") == 0)
 		return -ENOENT;
 	return r < 0 ? r : give(&out, ret, ret_size);

@@ -9,9 +9,9 @@
  *	 "common_ancestor": [[null, 50], [null, null]],
  *	 "p2p": {"read": [[null, 0], [null, null]], ...}}
  *
- * A value that NVML refuses is {"refused": 3, "says": "Not Supported"}; one that was not asked for is
- * missing, or null in a matrix, whose rows and columns are positions in "gpus". What is the same both
- * ways is asked once, above the diagonal. When NVML was not opened the document is
+ * A value that NVML refuses is {"refused": 3, "says": "Not Supported"}; one that was not asked for
+ * is missing, or null in a matrix, whose rows and columns are positions in "gpus". What is the same
+ * both ways is asked once, above the diagonal. When NVML was not opened the document is
  * {"unavailable": "a sentence"}.
  */
 #include "capture/capture_impl.h"
@@ -364,8 +364,9 @@ struct link_answer {
 };
 
 /*
- * Through one call for all links and for how many end in switches, since NVML asks the driver once a
- * call; drivers that do not know these fields are asked link by link. Returns the number of links.
+ * Through one call for all links and for how many end in switches, since NVML asks the driver once
+ * a call; drivers that do not know these fields are asked link by link. Returns the number of
+ * links.
  */
 static unsigned ask_links(const struct capture *c, struct nvml_device *d, unsigned n,
 			  struct link_answer ret[GPU_NVLINKS], struct nvml_field *ret_on_switch)

@@ -14,5 +14,8 @@
 
 /* Standard input and output are a terminal: somebody sees the question and can answer it. */
 bool can_ask(void);
-/* "QUESTION? [y/N] ". 0 for yes; for anything else EXIT_REFUSED, after a message that nothing was changed. */
+/*
+ * "QUESTION? [y/N] ". 0 for yes; for anything else EXIT_REFUSED, after a message that nothing was
+ * changed.
+ */
 int ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

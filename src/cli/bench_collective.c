@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop bench collective: libonehop's collectives, checked and timed, compared with NCCL's on request. */
+/*
+ * onehop bench collective: libonehop's collectives, checked and timed, compared with NCCL's on
+ * request.
+ */
 #include "cli/collectives.h"
 
 #include "base/cleanup.h"

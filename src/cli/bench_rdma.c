@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop bench rdma: whether NICs reach the memory of GPUs, whether the data is right, and how fast. */
+/*
+ * onehop bench rdma: whether NICs reach the memory of GPUs, whether the data is right, and how
+ * fast.
+ */
 #include "cli/bench_rdma.h"
 
 #include "base/err.h"
@@ -98,7 +101,10 @@ static int run_what(struct rdma_session *s, struct progress *progress,
 					      : bench_rdma_host(s, progress, &o->common);
 }
 
-/* What the table of rules cannot hold: an address is not an option, and a listener for perftest takes more of them. */
+/*
+ * What the table of rules cannot hold: an address is not an option, and a listener for perftest
+ * takes more of them.
+ */
 static int check_place(const struct bench_rdma_options *o, const char *address)
 {
 	bool listener = o->request.listen && !o->as;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the three runs of bench rdma share: on one host, between two, and with a host that has only perftest. */
+/*
+ * What the three runs of bench rdma share: on one host, between two, and with a host that has only
+ * perftest.
+ */
 #pragma once
 
 #include "cli/command.h"
@@ -17,10 +20,16 @@ struct bench_rdma_options {
 /* Whether it is a layout of perftest, and which. */
 bool perftest_layout(const struct common_options *o, enum perftest_release *ret);
 
-/* The exit code of a host that was not met: 1, or 2 where it was not tried: wrong usage, a signal, a listener that is busy. */
+/*
+ * The exit code of a host that was not met: 1, or 2 where it was not tried: wrong usage, a signal,
+ * a listener that is busy.
+ */
 enum exit_code bench_rdma_unmet(int r);
 
-/* These return the exit code. With the ports listed, at least one; `address`: of the other host, or where to listen; NULL: the default. */
+/*
+ * These return the exit code. With the ports listed, at least one; `address`: of the other host, or
+ * where to listen; NULL: the default.
+ */
 int bench_rdma_host(struct rdma_session *s, struct progress *progress,
 		    const struct common_options *o);
 int bench_rdma_hosts(struct rdma_session *s, struct progress *progress,

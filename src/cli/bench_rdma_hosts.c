@@ -58,7 +58,9 @@ static int print_hosts(const struct rdma_hosts *h, const struct common_options *
 	return show_document(out, o, judge(h));
 }
 
-/* What another host gives to reach a place of this one; any of its addresses cannot be told by one. */
+/*
+ * What another host gives to reach a place of this one; any of its addresses cannot be told by one.
+ */
 static const char *place_for_others(const char *at, char buf[static PEER_PLACE_MAX + 8])
 {
 	bool any = strncmp(at, "0.0.0.0:", 8) == 0 || strncmp(at, "[::]:", 5) == 0;

@@ -53,7 +53,10 @@ static void give_up(void *context, const char *what)
 	_exit(atomic_load(&x->code));
 }
 
-/* The file is replaced: that must not befall a device such as /dev/null, or a link to what is kept elsewhere. */
+/*
+ * The file is replaced: that must not befall a device such as /dev/null, or a link to what is kept
+ * elsewhere.
+ */
 static int check_textfile(const char *path)
 {
 	struct stat st;
@@ -73,8 +76,8 @@ static int write_textfile(const char *path, const struct strbuf *b)
 }
 
 /*
- * The status is the answer: it does not change because the line could not be written. Of metrics, which are all of the answer,
- * it does.
+ * The status is the answer: it does not change because the line could not be written. Of metrics,
+ * which are all of the answer, it does.
  */
 static int answer_with(struct answer *x, const struct strbuf *line, int code)
 {

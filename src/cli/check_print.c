@@ -10,7 +10,10 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* A recording does not state whose it is and when it was made, so that only the host itself has a name and a time. */
+/*
+ * A recording does not state whose it is and when it was made, so that only the host itself has a
+ * name and a time.
+ */
 static json_t *check_json(const struct check_session *s)
 {
 	json_t *json = report_check_json(s->diagnosis);

@@ -12,6 +12,9 @@ struct check_view {
 	const char *pair;
 };
 
-/* Reads the machine, or each of the hosts that texts are of, judges and prints it; returns the exit code. */
+/*
+ * Reads the machine, or each of the hosts that texts are of, judges and prints it; returns the exit
+ * code.
+ */
 int check_print(const struct check_choice *o, const struct common_options *common,
 		const struct check_view *v);

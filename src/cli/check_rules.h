@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop check --explain and --list: the rules themselves, without a machine. Each returns the exit code. */
+/*
+ * onehop check --explain and --list: the rules themselves, without a machine. Each returns the exit
+ * code.
+ */
 #pragma once
 
 #include "cli/command.h"

@@ -87,7 +87,9 @@ static int look_again(struct watch *w)
 /* False: it is time to stop. */
 static bool wait_for(int stop, int seconds)
 {
-	/* Of the output no event is wanted, so only an error is reported: nobody reads it any more. */
+	/*
+	 * Of the output no event is wanted, so only an error is reported: nobody reads it any more.
+	 */
 	struct pollfd p[] = {{.fd = stop, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 
 	return poll(p, 2, (seconds < MOST_SECONDS ? seconds : MOST_SECONDS) * 1000) == 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bench nccl and bench collective share: options, the run, exit codes. They differ in what they print. */
+/*
+ * What bench nccl and bench collective share: options, the run, exit codes. They differ in what
+ * they print.
+ */
 #pragma once
 
 #include "cli/command.h"
@@ -44,7 +47,10 @@ struct collectives_print {
 
 /* The exit code. */
 int collectives_run(const struct collective_choice *choice, const struct collectives_print *print);
-/* The same of libonehop's, alone or in turn with NCCL: its algorithms, the ratios, the data at each size in one place. */
+/*
+ * The same of libonehop's, alone or in turn with NCCL: its algorithms, the ratios, the data at each
+ * size in one place.
+ */
 int collectives_compare(struct collective_choice choice, const struct common_options *common);
 /* That of a run which ended with this error. */
 enum exit_code collectives_code(int err);

@@ -124,8 +124,9 @@ static bool is_word(const char *word, const char *name, const char *letter)
 }
 
 /*
- * Whoever starts onehop with 0, 1 or 2 closed must not make the next file that it opens one of them: messages would be
- * written into a driver's sources or a journal. Reading from 0 and writing to 1 and 2 fail as before.
+ * Whoever starts onehop with 0, 1 or 2 closed must not make the next file that it opens one of
+ * them: messages would be written into a driver's sources or a journal. Reading from 0 and writing
+ * to 1 and 2 fail as before.
  */
 static bool fill_standard_files(void)
 {

@@ -140,8 +140,8 @@ int worse_code(int a, int b);
 /* Whether what is written there is a terminal that understands escape sequences. */
 bool terminal_escapes(int fd);
 /*
- * Whether a copy of a peer's layout has its escapes: scripts get the peer's exact bytes, a person at a
- * terminal that understands none, or who asked for no colours, gets none.
+ * Whether a copy of a peer's layout has its escapes: scripts get the peer's exact bytes, a person
+ * at a terminal that understands none, or who asked for no colours, gets none.
  */
 bool peer_escapes(const struct common_options *c);
 
@@ -154,7 +154,10 @@ bool page_wanted(const struct common_options *c);
 bool page_replaces_text(const struct common_options *c);
 /* Writes those that were asked for; 0, or the exit code after a message. */
 int print_pages(const struct document *d, const struct common_options *c);
-/* Writes the text to a file, which it names on stderr, or to standard output for "-"; returns EXIT_OK, or says why it could not. */
+/*
+ * Writes the text to a file, which it names on stderr, or to standard output for "-"; returns
+ * EXIT_OK, or says why it could not.
+ */
 int save_text(const struct strbuf *b, const char *path);
 /* Each prints and returns `code`, or says why it could not. */
 int show_document(struct document *d, const struct common_options *c,
@@ -186,8 +189,8 @@ bool command_is_group(const char *name);
 /* No row has the first one or two of these words as its name. */
 int refuse_command(const char *const *words, size_t n);
 /*
- * After an error of command_parse. `named`: the command was, by a word; `unexpected`: an argument too many, NULL:
- * an option is wrong.
+ * After an error of command_parse. `named`: the command was, by a word; `unexpected`: an argument
+ * too many, NULL: an option is wrong.
  */
 int refuse_words(const struct command *c, bool named, char *const *words, size_t n,
 		 const char *unexpected);

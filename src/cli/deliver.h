@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop unlock --sources, and --apply without a tree: an edited driver, or options, into the system. */
+/*
+ * onehop unlock --sources, and --apply without a tree: an edited driver, or options, into the
+ * system.
+ */
 #pragma once
 
 #include "cli/command.h"

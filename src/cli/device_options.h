@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a test or benchmark takes: the options, and what is said of those that it leaves out. */
+/*
+ * Which devices a test or benchmark takes: the options, and what is said of those that it leaves
+ * out.
+ */
 #pragma once
 
 #include "cli/command.h"
 #include "session/devices.h"
 
 /* clang-format off */
-/* Rows for a command whose struct of options has a `request` with a struct device_options `devices`. */
+/*
+ * Rows for a command whose struct of options has a `request` with a struct device_options
+ * `devices`.
+ */
 #define DEVICE_OPTIONS(TYPE) \
 	{"device", 0, OPTION_TEXT, offsetof(TYPE, request.devices.device), "cuda|host:N", \
 		"GPUs (the default), or N simulated devices made of threads and memory of " \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop env: what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo on this machine, and what is set wrong. */
+/*
+ * onehop env: what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo on this machine, and what is
+ * set wrong.
+ */
 #include "cli/command.h"
 
 #include "base/err.h"

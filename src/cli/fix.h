@@ -12,7 +12,10 @@ struct fix_options {
 	bool apply, yes, dry_run, at_boot, confirm, when_healthy;
 };
 
-/* Shows the plan, or carries it out; `apply_words` is the command that does. Each returns the exit code. */
+/*
+ * Shows the plan, or carries it out; `apply_words` is the command that does. Each returns the exit
+ * code.
+ */
 int fix_plan(const struct fix_options *o, const char *apply_words);
 /* What onehop's own units run, and --confirm. */
 int fix_write_at_boot(const struct fix_options *o);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onehop fix does about this boot: registers that are written again, and a trial that is confirmed. */
+/*
+ * What onehop fix does about this boot: registers that are written again, and a trial that is
+ * confirmed.
+ */
 #include "cli/fix.h"
 
 #include "base/cleanup.h"

@@ -43,7 +43,9 @@ static int add_machine(struct fleet *f, const char *path, const char *choice, co
 	return r;
 }
 
-/* Recordings, copied trees, and texts of one host or of several, which then have their own names. */
+/*
+ * Recordings, copied trees, and texts of one host or of several, which then have their own names.
+ */
 static int add_machines(struct fleet *f, const struct fleet_file *file)
 {
 	int r = add_machine(f, file->path, NULL, file->host);

@@ -21,7 +21,10 @@ static const struct option log_table[] = {
 };
 /* clang-format on */
 
-/* Without connections, NCCL's own check of all pairs decides; a run that failed counts as failed either way. */
+/*
+ * Without connections, NCCL's own check of all pairs decides; a run that failed counts as failed
+ * either way.
+ */
 static enum exit_code code_of(const struct nccl_log *l)
 {
 	struct nccl_log_counts c;

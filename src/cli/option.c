@@ -133,7 +133,10 @@ static int unknown_option(const struct parser *p, const char *word)
 	return err_set(EINVAL, "unknown option '%s'", name);
 }
 
-/* The name of a long option, which is then no value of the one before it: `--html --markdown` lacks the file. */
+/*
+ * The name of a long option, which is then no value of the one before it: `--html --markdown` lacks
+ * the file.
+ */
 static bool is_option(const struct parser *p, const char *word)
 {
 	return strncmp(word, "--", 2) == 0 &&

@@ -52,8 +52,9 @@ struct option {
 
 /* clang-format off */
 /*
- * Rows of a table: the option's name, its member in the command's struct (which the file's AT() finds), what stands for
- * its value, the help, and then other members by their names: .letter = 'v'.
+ * Rows of a table: the option's name, its member in the command's struct (which the file's AT()
+ * finds), what stands for its value, the help, and then other members by their names: .letter =
+ * 'v'.
  */
 #define OPT_ROW(NAME, KIND, MEMBER, ...) {.name = NAME, .kind = KIND, .offset = AT(MEMBER), __VA_ARGS__}
 #define OPT_FLAG(NAME, MEMBER, ...)      OPT_ROW(NAME, OPTION_FLAG, MEMBER, .help = __VA_ARGS__)
@@ -78,7 +79,10 @@ const struct option *option_find(const struct option *options, const char *name,
 int options_parse(const struct option *options, char *const *words, size_t n, void *values,
 		  const char **args, size_t max_args);
 
-/* Which options go together. Names are separated by spaces. A table of them ends with a row of NULL. */
+/*
+ * Which options go together. Names are separated by spaces. A table of them ends with a row of
+ * NULL.
+ */
 struct option_rule {
 	const char *options; /* of these only one at a time is compared, the first that was given */
 	const char *not_with; /* none of these may be given too; NULL: any may */
@@ -91,7 +95,10 @@ struct option_rule {
 int options_check(const struct option *options, const void *values,
 		  const struct option_rule *rules);
 
-/* " --long 60 --json": of the options with these names those that were given, as a shell reads them. */
+/*
+ * " --long 60 --json": of the options with these names those that were given, as a shell reads
+ * them.
+ */
 void options_given(const struct option *options, const void *values, const char *names,
 		   struct strbuf *b);
 /* Frees what lists hold. */

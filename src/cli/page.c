@@ -71,7 +71,10 @@ static char *made_by(const struct common_options *c)
 			  "replaced by stand-ins.");
 }
 
-/* A page replaces a page or an empty file only: FILE may be the recording that is read. 0, or the exit status with the sentence printed. */
+/*
+ * A page replaces a page or an empty file only: FILE may be the recording that is read. 0, or the
+ * exit status with the sentence printed.
+ */
 static int check_place(const char *path)
 {
 	static const char start[] = "<!DOCTYPE html>";

@@ -16,8 +16,8 @@ void progress_begin(struct progress *p);
 void progress_end(struct progress *p);
 
 /*
- * Shows what runs as "onehop: ...": on a terminal (TERM is set and not "dumb") one line that is written over; elsewhere a
- * line a second at most, none in the first one. progress_end is due before anything else is printed. Prints the session's
- * notes as lines on stderr. Kept by pointer.
+ * Shows what runs as "onehop: ...": on a terminal (TERM is set and not "dumb") one line that is
+ * written over; elsewhere a line a second at most, none in the first one. progress_end is due
+ * before anything else is printed. Prints the session's notes as lines on stderr. Kept by pointer.
  */
 struct session_ear progress_ear(struct progress *p);

@@ -40,7 +40,9 @@ static bool is_nccl_log(const char *path)
 	return is_log;
 }
 
-/* An option that is a command by itself: `onehop --formats`; NULL: there is none among the words. */
+/*
+ * An option that is a command by itself: `onehop --formats`; NULL: there is none among the words.
+ */
 static const char *lone_option(char *const *words, size_t n)
 {
 	static const char *const lone[] = {"--formats", "--version"};
@@ -52,7 +54,10 @@ static const char *lone_option(char *const *words, size_t n)
 	return NULL;
 }
 
-/* The error of command_parse, with the command that reads the file that was not expected; NULL: an option is wrong. */
+/*
+ * The error of command_parse, with the command that reads the file that was not expected; NULL: an
+ * option is wrong.
+ */
 static int refuse_parsed(const struct command *c, const char *unexpected)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
@@ -98,7 +103,9 @@ bool command_is_group(const char *name)
 	return names != NULL;
 }
 
-/* The command whose name is nearest to the word, or of a group the second word; NULL: none is near. */
+/*
+ * The command whose name is nearest to the word, or of a group the second word; NULL: none is near.
+ */
 static const char *nearest_command(const char *word, const char *group)
 {
 	AUTO_FREE const char **names = NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop test: does what one GPU writes to another's memory arrive, and does it read what is there? */
+/*
+ * onehop test: does what one GPU writes to another's memory arrive, and does it read what is there?
+ */
 #include "cli/command.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop tune: which of libonehop's algorithms is the fastest on this machine, kept for its choice. */
+/*
+ * onehop tune: which of libonehop's algorithms is the fastest on this machine, kept for its choice.
+ */
 #include "base/err.h"
 #include "cli/collectives.h"
 #include "cli/progress.h"

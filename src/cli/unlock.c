@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop unlock: what a machine needs for P2P, the edit of the driver's sources, and its installation. */
+/*
+ * onehop unlock: what a machine needs for P2P, the edit of the driver's sources, and its
+ * installation.
+ */
 #include "cli/deliver.h"
 #include "cli/unlock_need.h"
 #include "cli/unlock_tree.h"

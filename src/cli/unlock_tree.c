@@ -69,7 +69,10 @@ int unlock_tree(const char *dir, enum unlock_mode mode, const struct common_opti
 	if (r < 0)
 		return fail(failure(r, mode), "%s", err_msg());
 	r = print_unlock(u, mode, common);
-	/* The status is that of the tree, which is what it was asked to be, even if nobody can be shown that. */
+	/*
+	 * The status is that of the tree, which is what it was asked to be, even if nobody can be
+	 * shown that.
+	 */
 	if (mode >= UNLOCK_APPLY && r != (int)success(u, mode))
 		r = say_what_was_done(u, mode);
 	unlock_close(u);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each rank has a ring of records for its calls. A rank stores its record, and then loads those of the others: stores
- * and loads of all ranks have one order, so of two ranks that make a call, at least the later one sees both records.
+ * Each rank has a ring of records for its calls. A rank stores its record, and then loads those of
+ * the others: stores and loads of all ranks have one order, so of two ranks that make a call, at
+ * least the later one sees both records.
  */
 #include "collective/agree.h"
 
@@ -15,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * How many calls a rank may be ahead of another. A stream takes no more than about a thousand launches, but one thread
- * may capture all operations of one rank before those of the next.
+ * How many calls a rank may be ahead of another. A stream takes no more than about a thousand
+ * launches, but one thread may capture all operations of one rank before those of the next.
  */
 static const u32 call_room[AGREE_ORDERS] = {[AGREE_EAGER] = 4096, [AGREE_CAPTURED] = 32768};
 #define MESSAGE_ROOM 4096u /* of one rank to another */

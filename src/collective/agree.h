@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks tell each other what they call, before they enqueue it, and compare: of two ranks that disagree the later one
- * finds out, does not enqueue its operation, and stops what the others have enqueued.
+ * Ranks tell each other what they call, before they enqueue it, and compare: of two ranks that
+ * disagree the later one finds out, does not enqueue its operation, and stops what the others have
+ * enqueued.
  */
 #pragma once
 
@@ -23,7 +24,10 @@ struct agree_message {
 	u64 bytes;
 };
 
-/* Operations that are captured into a graph are compared among themselves: they may be captured at any time. */
+/*
+ * Operations that are captured into a graph are compared among themselves: they may be captured at
+ * any time.
+ */
 enum agree_order { AGREE_EAGER, AGREE_CAPTURED, AGREE_ORDERS };
 
 /* What two ranks called, in the order of ranks. */
@@ -55,8 +59,9 @@ struct agree {
 void agree_start(struct agree *a, struct agree_board *b, unsigned me);
 
 /*
- * 0: nobody is known to disagree, so it may be enqueued. -EAGAIN: this rank is too far ahead; nothing was stored, and
- * *ret_behind is the slowest rank. -EPROTO: two ranks disagree, see agree_failed.
+ * 0: nobody is known to disagree, so it may be enqueued. -EAGAIN: this rank is too far ahead;
+ * nothing was stored, and *ret_behind is the slowest rank. -EPROTO: two ranks disagree, see
+ * agree_failed.
  */
 int agree_call(struct agree *a, enum agree_order o, const struct agree_call *call, u32 *ret_behind);
 int agree_messages(struct agree *a, enum agree_order o, const struct agree_message *m, size_t n,

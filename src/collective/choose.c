@@ -20,8 +20,8 @@
 #define HOST_PAIR_BYTES   (32u << 20)
 
 /*
- * Stores into another GPU's memory. Measured on 2 and 4 H100 (docs/performance.md), which fixes the rates;
- * slower links change all of them alike, so the order of the algorithms changes little.
+ * Stores into another GPU's memory. Measured on 2 and 4 H100 (docs/performance.md), which fixes the
+ * rates; slower links change all of them alike, so the order of the algorithms changes little.
  */
 static const struct path_costs direct_paths = {{
 	[FLAGGED_ONE] = {2.5, 5, 240},
@@ -33,8 +33,9 @@ static const struct path_costs direct_paths = {{
 }};
 
 /*
- * The same over PCIe, which no run of the library has timed: the rates are those above, as much less as a pair of RTX 4090 (25 GB/s one
- * way) is slower than one of H100 (358). A step waits for a small write and for a load, 1.2 us each.
+ * The same over PCIe, which no run of the library has timed: the rates are those above, as much
+ * less as a pair of RTX 4090 (25 GB/s one way) is slower than one of H100 (358). A step waits for a
+ * small write and for a load, 1.2 us each.
  */
 static const struct path_costs pcie_paths = {{
 	[FLAGGED_ONE] = {2.5, 6.5, 16},
@@ -42,13 +43,17 @@ static const struct path_costs pcie_paths = {{
 	[PIPED_ONE] = {3.2, 3.9, 23},
 	[PIPED_TWO] = {3.2, 3.9, 24},
 	[PIPED_LEVELS] = {3.2, 3.9, 24},
-	/* Taken to be as fast as one step: there a chunk's way is long next to the waits between ranks. */
+	/*
+	 * Taken to be as fast as one step: there a chunk's way is long next to the waits between
+	 * ranks.
+	 */
 	[PIPED_CHAIN] = {3.2, 3.9, 23},
 }};
 
 /*
- * Stores into and loads from pinned host memory, on the same GPUs. What a step takes by itself was not separated from the data, and a
- * further round was not timed. With four chunks a block few sizes are slower than with fewer or more.
+ * Stores into and loads from pinned host memory, on the same GPUs. What a step takes by itself was
+ * not separated from the data, and a further round was not timed. With four chunks a block few
+ * sizes are slower than with fewer or more.
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{
@@ -60,7 +65,10 @@ static const struct path_costs host_paths = {{
 	[PIPED_LEVELS] = {27, 0, 40},
 }};
 
-/* Of PCIe as pcie_paths has it, to that of the H200 whose memory of the host was measured (one way, GB/s). */
+/*
+ * Of PCIe as pcie_paths has it, to that of the H200 whose memory of the host was measured (one way,
+ * GB/s).
+ */
 #define PCIE_SHARE (25 / 55.4)
 
 static const char *const words[ALGORITHM_N] = {
@@ -117,7 +125,10 @@ static void set_reach(struct comm_facts *f, const uint32_t *reach)
 	f->mixed = any && !f->direct;
 }
 
-/* Of a pair: bytes of its slots for pieces and for sends and receives, as far as there is room for all pairs. */
+/*
+ * Of a pair: bytes of its slots for pieces and for sends and receives, as far as there is room for
+ * all pairs.
+ */
 static void size_slots(struct comm_facts *f)
 {
 	const uint64_t host = host_row(f, f->n, 0), direct = has_direct(f) ? f->n - 1 : 0;
@@ -202,7 +213,10 @@ static bool is_pcie(const struct comm_facts *f, const enum nearness *near)
 	return least > NEAR_UNKNOWN && least < NEAR_NVLINK;
 }
 
-/* Ranks of a group all reach each other, because only one place of the host's memory is written for all. */
+/*
+ * Ranks of a group all reach each other, because only one place of the host's memory is written for
+ * all.
+ */
 static bool can_be(const struct comm_facts *f, const struct groups *g)
 {
 	for (unsigned i = 0; i < f->n; i++)
@@ -232,7 +246,10 @@ static bool fits(const struct search *x, const struct groups *g, unsigned group,
 	return members < g->size;
 }
 
-/* Ranks from `rank` on, in groups of g->size; false: there are none of which all ranks reach each other. */
+/*
+ * Ranks from `rank` on, in groups of g->size; false: there are none of which all ranks reach each
+ * other.
+ */
 static bool divide_direct(const struct search *x, unsigned rank, struct groups *g)
 {
 	const struct groups before = *g;
@@ -249,7 +266,10 @@ static bool divide_direct(const struct search *x, unsigned rank, struct groups *
 	return rank == x->f->n;
 }
 
-/* Where a pair that is not direct divides those that are near: the largest parts of them without such a pair. */
+/*
+ * Where a pair that is not direct divides those that are near: the largest parts of them without
+ * such a pair.
+ */
 static bool find_direct(struct comm_facts *f, const enum nearness *near)
 {
 	for (int far = 0; far < 2; far++)
@@ -323,7 +343,10 @@ static bool can(const struct comm_facts *f, const struct choice_request *q, enum
 	return is_piped(a) || piece_of(q, a) <= most;
 }
 
-/* A unit for each thread: in more blocks first, then in larger ones. What has no room in the slots goes in rounds. */
+/*
+ * A unit for each thread: in more blocks first, then in larger ones. What has no room in the slots
+ * goes in rounds.
+ */
 static void flagged_grid(const struct comm_facts *f, const struct choice_request *q,
 			 struct choice *p)
 {
@@ -430,8 +453,8 @@ static void estimate(const struct comm_facts *f, const struct choice_request *q,
 }
 
 /*
- * Between two measured sizes a time grows as straight as the data does; above the last one it grows with the data,
- * which is at least as much. 0: not measured there.
+ * Between two measured sizes a time grows as straight as the data does; above the last one it grows
+ * with the data, which is at least as much. 0: not measured there.
  */
 static double measured_us(const uint32_t ns[TUNED_SIZES], uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernel an operation uses, and with what grid: from times measured on these devices, or else from the costs of
- * the paths; never from device names.
+ * Which kernel an operation uses, and with what grid: from times measured on these devices, or else
+ * from the costs of the paths; never from device names.
  */
 #pragma once
 
@@ -37,8 +37,9 @@ enum steps { STEPS_ONE, STEPS_TWO, STEPS_LEVELS, STEPS_CHAIN, STEPS_N };
 const char *algorithm_word(enum algorithm a); /* "flagged-1" */
 
 /*
- * The cost of an operation: to start and end, per pipeline step or further round, and per byte that a rank sends. Blocks of threads do not run in step with
- * each other for long: after the first STEPS_TOGETHER, a part of each further step's waits is hidden by what the others send.
+ * The cost of an operation: to start and end, per pipeline step or further round, and per byte that
+ * a rank sends. Blocks of threads do not run in step with each other for long: after the first
+ * STEPS_TOGETHER, a part of each further step's waits is hidden by what the others send.
  */
 #define STEPS_TOGETHER 4
 #define STEP_SHOWS     (1 / 6.)
@@ -63,7 +64,10 @@ static inline uint64_t tuned_size(unsigned i)
 	return 16ul << 2 * i;
 }
 
-/* Pieces that cross the busiest link in one direction: of those to ranks that are direct, and of those through the host's memory. */
+/*
+ * Pieces that cross the busiest link in one direction: of those to ranks that are direct, and of
+ * those through the host's memory.
+ */
 struct crossing {
 	double direct, host;
 };
@@ -93,7 +97,10 @@ struct comm_facts {
 	unsigned chunk_min;                      /* bytes, but of the last ones */
 };
 
-/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times, no groups. */
+/*
+ * Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times, no
+ * groups.
+ */
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
 /* The same of any pairs. reach: n, of which bits of the rank itself do not count. */
@@ -101,8 +108,9 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 		    struct comm_facts *ret);
 
 /*
- * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and ranks groups. Where only some pairs are
- * direct, all those of a group are; where none is, there are no groups. groups: those to take, if they can be; NULL: those of the machine.
+ * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and
+ * ranks groups. Where only some pairs are direct, all those of a group are; where none is, there
+ * are no groups. groups: those to take, if they can be; NULL: those of the machine.
  */
 void comm_facts_place(struct comm_facts *f, const enum nearness *near, const struct groups *groups);
 
@@ -112,7 +120,10 @@ static inline bool has_direct(const struct comm_facts *f)
 	return f->direct || f->mixed;
 }
 
-/* Groups of ranks have a link to the others that they share: only there sums may be in another order than that of ranks. */
+/*
+ * Groups of ranks have a link to the others that they share: only there sums may be in another
+ * order than that of ranks.
+ */
 static inline bool shares_links(const struct comm_facts *f)
 {
 	return f->groups.n || f->shared.n;
@@ -124,7 +135,10 @@ static inline bool is_direct(const struct comm_facts *f, unsigned from, unsigned
 	return from == to ? f->direct : f->reach[from] >> to & 1;
 }
 
-/* How many ordered pairs have a place in the host's memory before this one: those that are not direct. (n, 0): all of them. */
+/*
+ * How many ordered pairs have a place in the host's memory before this one: those that are not
+ * direct. (n, 0): all of them.
+ */
 unsigned host_row(const struct comm_facts *f, unsigned from, unsigned to);
 
 /* The data to send. */
@@ -144,12 +158,15 @@ struct choice {
 	bool measured;
 };
 
-/* The cheapest way to run each algorithm. One that cannot run the operation: algorithm is ALGORITHM_N. */
+/*
+ * The cheapest way to run each algorithm. One that cannot run the operation: algorithm is
+ * ALGORITHM_N.
+ */
 void choose_each(const struct comm_facts *f, const struct choice_request *q,
 		 struct choice ret[ALGORITHM_N]);
 /*
- * forced: taken if it is possible; ALGORITHM_N: the cheapest. Where some algorithms have measured times, only those
- * are compared.
+ * forced: taken if it is possible; ALGORITHM_N: the cheapest. Where some algorithms have measured
+ * times, only those are compared.
  */
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret);

@@ -200,8 +200,8 @@ uint64_t comm_limit_us(const struct onehop_comm *c)
 }
 
 /*
- * Pinned and shared memory have one address for the host and all devices of a process. So these words are used without the set of devices, which
- * a thread may hold that waits in a launch.
+ * Pinned and shared memory have one address for the host and all devices of a process. So these
+ * words are used without the set of devices, which a thread may hold that waits in a launch.
  */
 static u32 load_word(u64 address)
 {
@@ -251,8 +251,10 @@ static bool hears_all(const struct comm_recent *r)
 }
 
 /*
- * The last operation before that one which was not captured; false: there is none, or it is too long ago. In operations without a root each rank hears from
- * all others, with or without data: what this rank has ended, all of them took part in. With a root, a rank that only sends can end first.
+ * The last operation before that one which was not captured; false: there is none, or it is too
+ * long ago. In operations without a root each rank hears from all others, with or without data:
+ * what this rank has ended, all of them took part in. With a root, a rank that only sends can end
+ * first.
  */
 static bool find_ended(const struct onehop_comm *c, u32 number, u32 *ret_number)
 {
@@ -269,8 +271,8 @@ static bool find_ended(const struct onehop_comm *c, u32 number, u32 *ret_number)
 }
 
 /*
- * How far the rank is that did not take part in an operation, or "" if unknown: which message it takes part in next, or
- * which graph it launches, is not shared.
+ * How far the rank is that did not take part in an operation, or "" if unknown: which message it
+ * takes part in next, or which graph it launches, is not shared.
  */
 static const char *describe_progress(const struct onehop_comm *c, u32 rank, u32 number, char *buf,
 				     size_t size)
@@ -339,8 +341,8 @@ static int say_late(const struct onehop_comm *c, u32 rank, u32 number)
 }
 
 /*
- * Another rank has given up: operations of this one may still end, but no later one can. Its numbers of operations are its own where ranks send
- * and receive, so its operation is not named.
+ * Another rank has given up: operations of this one may still end, but no later one can. Its
+ * numbers of operations are its own where ranks send and receive, so its operation is not named.
  */
 static int check_others(const struct onehop_comm *c)
 {
@@ -562,7 +564,10 @@ static int wait_once(struct onehop_comm *c, void *native, uint64_t us)
 	return r;
 }
 
-/* In slices, because other ranks of this process need the set of devices to enqueue what is waited for. */
+/*
+ * In slices, because other ranks of this process need the set of devices to enqueue what is waited
+ * for.
+ */
 int comm_wait(struct onehop_comm *c, void *native, uint64_t limit_us)
 {
 	const uint64_t end = clock_us() + limit_us;

@@ -13,8 +13,8 @@ struct comm_options {
 	bool no_p2p;
 	enum algorithm forced; /* ALGORITHM_N: the cheapest */
 	/*
-	 * Used while opening, if it is of these devices; NULL: none. Where ranks are processes, that of rank 0 is used by
-	 * all of them.
+	 * Used while opening, if it is of these devices; NULL: none. Where ranks are processes,
+	 * that of rank 0 is used by all of them.
 	 */
 	const struct tuned *tuned;
 	const struct groups *groups; /* NULL: those of the machine */
@@ -52,7 +52,10 @@ struct pair_routes {
 	struct collective_ways flags, sets, slots;
 };
 
-/* Those of large operations: separate data to each rank, the same to all; and of sends and receives. */
+/*
+ * Those of large operations: separate data to each rank, the same to all; and of sends and
+ * receives.
+ */
 struct comm_routes {
 	struct collective_routes pair, all;
 	struct pair_routes pairs;
@@ -89,7 +92,10 @@ struct onehop_comm {
 		u64 begin, end;
 	} ranges[COMM_RANGES];
 	unsigned ranges_n;
-	/* Ways to run what was called lately, each at a place that its operation, type and count give. Facts do not change. */
+	/*
+	 * Ways to run what was called lately, each at a place that its operation, type and count
+	 * give. Facts do not change.
+	 */
 	struct comm_chosen {
 		unsigned what, type;
 		enum algorithm forced;
@@ -124,7 +130,10 @@ int comm_check_open(const struct onehop_comm *c, const char *function);
 
 /* How long its kernels wait for another rank. */
 uint64_t comm_limit_us(const struct onehop_comm *c);
-/* 0, or a negative errno and the reason why an operation gave up, of this rank or of another one. For any thread. */
+/*
+ * 0, or a negative errno and the reason why an operation gave up, of this rank or of another one.
+ * For any thread.
+ */
 int comm_check(const struct onehop_comm *c);
 /* What waits in a kernel gives up, and nothing is enqueued any more. For any thread. */
 void comm_abort(struct onehop_comm *c);

@@ -24,7 +24,10 @@ void comm_place(struct comm_facts *f, const enum nearness *near, const struct co
 
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,
 	     const struct comm_options *o, struct onehop_comm **ret);
-/* Adds the memory with the slots to what the rank has allocated: its own, and rank 0 that of the host. */
+/*
+ * Adds the memory with the slots to what the rank has allocated: its own, and rank 0 that of the
+ * host.
+ */
 void comm_count_slots(struct onehop_comm *c, const struct slots *s);
 /* Words of n ranks. */
 static inline u64 comm_words_bytes(unsigned n)

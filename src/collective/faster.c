@@ -4,7 +4,8 @@
 #include "collective/operation.h"
 
 /*
- * From the tables of all-reduces there, on H100 and H200. Through the host's memory above 16 MiB: H200 alone, with 4 GPUs 64 and 256 MiB.
+ * From the tables of all-reduces there, on H100 and H200. Through the host's memory above 16 MiB:
+ * H200 alone, with 4 GPUs 64 and 256 MiB.
  */
 static const struct faster_range direct_2[FASTER_RANGES] = {{8u << 10, 0.43, 0.45, 6.53},
 							    {64u << 10, 0.45, 0.49, 7.04},
@@ -24,9 +25,11 @@ static const struct faster_range host_4[FASTER_RANGES] = {{8u << 10, 0.23, 0.27,
 							  {256u << 20, 0.58, 0.93, 15924.71}};
 
 /*
- * Least and greatest ratio, of graphs and eager calls: docs/performance.md, "Collective operations", and without P2P runs before those. Each size that
- * was measured had an interval below 1.
- * With P2P larger sizes were faster too, but where NCCL has NVLink multicast it may be faster there.
+ * Least and greatest ratio, of graphs and eager calls: docs/performance.md, "Collective
+ * operations", and without P2P runs before those. Each size that was measured had an interval below
+ * 1.
+ * With P2P larger sizes were faster too, but where NCCL has NVLink multicast it may be faster
+ * there.
  */
 static const struct faster rows[] = {
 	{OPERATION_ALL_REDUCE, 2, true, 1u << 20, 0.34, 0.65, "2 H100 and 2 H200, NCCL 2.28.9",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where libonehop was measured to be faster than NCCL (docs/performance.md): what the NCCL shim takes over. */
+/*
+ * Where libonehop was measured to be faster than NCCL (docs/performance.md): what the NCCL shim
+ * takes over.
+ */
 #pragma once
 
 #include "collective/choose.h"
@@ -29,7 +32,10 @@ struct faster {
 		*ranges; /* FASTER_RANGES, of which the last one ends at `bytes` */
 };
 
-/* The row that covers the call, else NULL. Only sums and averages of float32, float16 and bfloat16 are covered. */
+/*
+ * The row that covers the call, else NULL. Only sums and averages of float32, float16 and bfloat16
+ * are covered.
+ */
 const struct faster *faster_find(enum operation operation, unsigned ranks, bool direct,
 				 uint64_t count, unsigned type, unsigned op);
 /* The rows, one after the other; NULL behind the last. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: a thread's calls between onehop_group_start and onehop_group_end, which are enqueued at the end. */
+/*
+ * Groups: a thread's calls between onehop_group_start and onehop_group_end, which are enqueued at
+ * the end.
+ */
 #pragma once
 
 #include "collective/operation.h"
@@ -19,8 +22,9 @@ struct group_call {
 int comm_group_add(const struct group_call *call);
 void comm_group_start(void);
 /*
- * At the end of the outermost group all operations are enqueued in the order of the calls, then sends and receives, those of one
- * communicator and stream together. After an error nothing more is enqueued.
+ * At the end of the outermost group all operations are enqueued in the order of the calls, then
+ * sends and receives, those of one communicator and stream together. After an error nothing more is
+ * enqueued.
  */
 int comm_group_end(void);
 /* Calls of a communicator that is about to be closed. */

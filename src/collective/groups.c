@@ -119,7 +119,10 @@ static void find_branch(const char *sysfs, const char *pci, char *ret)
 		snprintf(ret, PATH_MAX, "%s", at + 1);
 }
 
-/* Of "pci0000:40/0000:40:01.1/..." the first part is a host bridge, and the second a root port if more follows. */
+/*
+ * Of "pci0000:40/0000:40:01.1/..." the first part is a host bridge, and the second a root port if
+ * more follows.
+ */
 static enum shared shared_of(const char *a, const char *b)
 {
 	unsigned parts = 0;

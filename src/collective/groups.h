@@ -13,8 +13,8 @@ struct groups {
 };
 
 /*
- * In levels: groups among which chunks are divided, so that each one's sum does not go to all others. Two send as little each way, in a stage
- * less.
+ * In levels: groups among which chunks are divided, so that each one's sum does not go to all
+ * others. Two send as little each way, in a stage less.
  */
 static inline unsigned groups_shares(const struct groups *g)
 {
@@ -49,22 +49,26 @@ enum shared {
 enum nearness nearness_of(enum shared s, int socket, int other);
 
 /*
- * Of n ranks: those that NVLink joins or, if that gives no groups, those below one switch, or else those on one socket. near: n squared, of which the lower rank's
- * row counts. None, if their sizes differ, all are in one, or each is alone.
+ * Of n ranks: those that NVLink joins or, if that gives no groups, those below one switch, or else
+ * those on one socket. near: n squared, of which the lower rank's row counts. None, if their sizes
+ * differ, all are in one, or each is alone.
  */
 void groups_make(unsigned n, const enum nearness *near, struct groups *ret);
 
 /* The same of any sizes, for what they share, on sockets before switches: size is 0. */
 void groups_share(unsigned n, const enum nearness *near, struct groups *ret);
 
-/* A bit for each rank of its group; and for the ranks that have the same place in the other groups. */
+/*
+ * A bit for each rank of its group; and for the ranks that have the same place in the other groups.
+ */
 uint32_t groups_mates(const struct groups *g, unsigned ranks, unsigned rank);
 uint32_t groups_counterparts(const struct groups *g, unsigned ranks, unsigned rank);
 /* The place of a rank in its group. */
 unsigned groups_place(const struct groups *g, unsigned rank);
 
 /*
- * How near the GPU of rank `me` is to each one, by what the kernel shows of their PCI addresses, "0000:41:00.0". sysfs: "/sys".
+ * How near the GPU of rank `me` is to each one, by what the kernel shows of their PCI addresses,
+ * "0000:41:00.0". sysfs: "/sys".
  */
 void groups_near(unsigned n, const char (*pci)[16], unsigned me, const char *sysfs,
 		 enum nearness *ret);

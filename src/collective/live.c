@@ -10,8 +10,8 @@
 #define PLACES 4096u /* a power of two */
 
 /*
- * The only state of the process that this library has: a caller's pointer can be looked up nowhere else. An address is
- * at its own place, or behind it without an empty one between.
+ * The only state of the process that this library has: a caller's pointer can be looked up nowhere
+ * else. An address is at its own place, or behind it without an empty one between.
  */
 static uintptr_t places[PLACES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who writes */
@@ -67,7 +67,10 @@ static bool put(uintptr_t address)
 	return false;
 }
 
-/* A child of fork() has the memory of communicators, but neither the threads nor the driver's state that belong to them. */
+/*
+ * A child of fork() has the memory of communicators, but neither the threads nor the driver's state
+ * that belong to them.
+ */
 static void disown(void)
 {
 	pthread_mutex_init(&lock, NULL); /* another thread may have held it */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which communicators are open, so that a pointer to one that was closed is recognised without looking at it. */
+/*
+ * Which communicators are open, so that a pointer to one that was closed is recognised without
+ * looking at it.
+ */
 #pragma once
 
 #include <stdbool.h>

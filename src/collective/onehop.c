@@ -94,7 +94,10 @@ static int open_exchange(const struct onehop_exchange *exchange, int rank, int n
 		return err_set(EINVAL, "no all_gather");
 	if (ret)
 		*ret = NULL;
-	/* Also without a place for the communicator, or the others would wait for this rank in their all_gather. */
+	/*
+	 * Also without a place for the communicator, or the others would wait for this rank in
+	 * their all_gather.
+	 */
 	r = exchange_key(exchange->all_gather, exchange->context, rank, n, key);
 	return r < 0 && ret ? r : open_rank(key, rank, n, device, options, ret);
 }

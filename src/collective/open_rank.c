@@ -112,7 +112,10 @@ struct handed {
 	struct memory *memories; /* by rank */
 };
 
-/* Makes this rank's part of it (or none) and sends it to all ranks; theirs arrive in x->cards and fds. */
+/*
+ * Makes this rank's part of it (or none) and sends it to all ranks; theirs arrive in x->cards and
+ * fds.
+ */
 static int hand_out(struct opening *x, const struct handed *h, int *fds)
 {
 	struct device_set *s = x->shared->set;
@@ -215,7 +218,9 @@ static bool has_refused(const struct opening *x)
 	return false;
 }
 
-/* What a pair that is refused needs instead changes the size of all slots, so they are made again. */
+/*
+ * What a pair that is refused needs instead changes the size of all slots, so they are made again.
+ */
 static int find_memories(struct opening *x)
 {
 	struct handed h;
@@ -267,7 +272,10 @@ static int share_board(struct opening *x)
 
 _Static_assert(sizeof(struct tuned_times) <= RENDEZVOUS_BLOB_MAX, "one message");
 
-/* Rank 0's: with different tables ranks would choose different algorithms, and wait for each other forever. */
+/*
+ * Rank 0's: with different tables ranks would choose different algorithms, and wait for each other
+ * forever.
+ */
 static int share_times(struct opening *x)
 {
 	struct tuned_identity now = {.n = (unsigned)x->n};

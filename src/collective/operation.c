@@ -65,7 +65,10 @@ static void look(const struct comm_facts *f, u32 me, enum operation o,
 			     .bytes = call->count * typed_bytes(call->type)};
 }
 
-/* Where to write what ranks of a mask are all to read: in the memory of those that this one reaches, and once for the others. */
+/*
+ * Where to write what ranks of a mask are all to read: in the memory of those that this one
+ * reaches, and once for the others.
+ */
 static u32 places_for(const struct view *v, u32 ranks)
 {
 	const u32 direct = ranks & v->reach;
@@ -225,7 +228,8 @@ static void pass_on(struct view *v, struct collective_shape *s)
 }
 
 /*
- * Shards go to their owners, who reduce them. The root comes last, so that its shard begins where the data ends.
+ * Shards go to their owners, who reduce them. The root comes last, so that its shard begins where
+ * the data ends.
  */
 static void fill_two_steps(const struct comm_facts *f, struct view v, struct collective_shape *s)
 {
@@ -270,7 +274,10 @@ static struct collective_shape shape_of_shards(const struct comm_facts *f, const
 	return s;
 }
 
-/* What the owner has reduced, each counterpart's and this rank's own chunks, is passed on unchanged within the group. */
+/*
+ * What the owner has reduced, each counterpart's and this rank's own chunks, is passed on unchanged
+ * within the group.
+ */
 static void fill_third(u32 owner, const struct collective_shape *across,
 		       struct collective_shape *ret)
 {
@@ -285,7 +292,10 @@ static void fill_third(u32 owner, const struct collective_shape *across,
 	ret->push2 = ret->pull2;
 }
 
-/* A shard belongs to one rank of each group, which has its group's sum of it in the output until it knows the others'. */
+/*
+ * A shard belongs to one rank of each group, which has its group's sum of it in the output until it
+ * knows the others'.
+ */
 static void fill_levels(const struct comm_facts *f, const struct view *v,
 			struct operation_shape *ret)
 {
@@ -409,7 +419,10 @@ static u64 output_bytes(const struct collective_shape *s, unsigned rank)
 	return piece_bytes(s->out_bytes, piece_place(s, rank) * s->out_stride, s->piece);
 }
 
-/* m->what, of the ranks of a mask. A rank's own place is that of all whose memory it does not reach. */
+/*
+ * m->what, of the ranks of a mask. A rank's own place is that of all whose memory it does not
+ * reach.
+ */
 static void move(const struct mover *x, const struct collective_shape *s, u32 mask,
 		 struct operation_move m)
 {
@@ -516,8 +529,8 @@ static void keep_busiest(const struct comm_facts *f, enum algorithm a, struct cr
 #define COUNTED_BYTES (SHARD_ALIGNMENT * 720720ul)
 
 /*
- * A link that a group shares is taken to be as fast as a GPU's: so it is between two switches, and between sockets nobody has measured more.
- * Traffic through the host's memory takes none.
+ * A link that a group shares is taken to be as fast as a GPU's: so it is between two switches, and
+ * between sockets nobody has measured more. Traffic through the host's memory takes none.
  */
 static void count_from(const struct comm_facts *f, enum operation o, int root, enum algorithm a,
 		       struct crossing *ret)
@@ -620,7 +633,10 @@ static u32 list_places(u32 mask, const u64 *to, u64 *ret)
 	return n;
 }
 
-/* The receive slots of other ranks are at equal distances, starting with rank 0, if all are in one memory. */
+/*
+ * The receive slots of other ranks are at equal distances, starting with rank 0, if all are in one
+ * memory.
+ */
 static u64 stride_of(const struct collective_ways *w)
 {
 	return w->from[1] - w->from[0];
@@ -841,7 +857,10 @@ static unsigned chosen_place(const struct view *v)
 	return (unsigned)(key * 0x9e3779b97f4a7c15ul >> 32) % COMM_CHOSEN;
 }
 
-/* To choose would be more than a third of what a call takes on the host besides the launch, and programs make the same calls again and again. */
+/*
+ * To choose would be more than a third of what a call takes on the host besides the launch, and
+ * programs make the same calls again and again.
+ */
 static const struct choice *choose_once(struct onehop_comm *c, const struct view *v)
 {
 	struct comm_chosen *k = &c->chosen[chosen_place(v)];
@@ -925,7 +944,10 @@ static int check_buffer(struct onehop_comm *c, const char *function, const char 
 	return r < 0 ? err_wrap(r, "%s: %s", function, name) : 0;
 }
 
-/* A block sends what is at its own offsets before it stores there, so one memory for both must begin at the same offset. */
+/*
+ * A block sends what is at its own offsets before it stores there, so one memory for both must
+ * begin at the same offset.
+ */
 static int check_overlap(const struct onehop_comm *c, const struct view *v)
 {
 	const bool scatters = rows[v->o].scatters, gathers = rows[v->o].gathers;

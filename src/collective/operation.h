@@ -28,7 +28,10 @@ struct operation_call {
 int operation_check(enum operation o, uint64_t count, unsigned type, unsigned op);
 /* The part of it that all functions share. */
 int operation_check_elements(const char *name, uint64_t count, unsigned type);
-/* What crosses links in each operation (f->crossing), of ranks that are where they are; before anything is estimated. */
+/*
+ * What crosses links in each operation (f->crossing), of ranks that are where they are; before
+ * anything is estimated.
+ */
 void operation_count(struct comm_facts *f);
 /* The cheapest way of each algorithm to run it (choose_each). */
 void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
@@ -42,16 +45,17 @@ struct operation_shape {
 	unsigned stages, shares;
 	struct collective_shape level[LEVELS_STAGES * GROUPS_RANKS_MAX / 2];
 	/*
-	 * PIPED_CHAIN, as in struct collective_chain_args (else pieces is 0); place[CHAIN_FIRST] is s. Chunk c starts in step c * period, and is in step c * period + i at the
-	 * i-th rank behind the first one. Others: period is 1.
+	 * PIPED_CHAIN, as in struct collective_chain_args (else pieces is 0); place[CHAIN_FIRST] is
+	 * s. Chunk c starts in step c * period, and is in step c * period + i at the i-th rank
+	 * behind the first one. Others: period is 1.
 	 */
 	struct collective_shape place[CHAIN_PLACES];
 	u32 pieces, shift, period;
 };
 
 /*
- * What the kernel of rank `me` is to move, by this algorithm: pieces, and masks of ranks. Addresses of the communicator
- * are 0, so that no communicator is needed.
+ * What the kernel of rank `me` is to move, by this algorithm: pieces, and masks of ranks. Addresses
+ * of the communicator are 0, so that no communicator is needed.
  */
 void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 		     const struct operation_call *call, enum algorithm a,
@@ -59,7 +63,10 @@ void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
 /* What a kernel does with the pieces of a shape. */
 struct operation_move {
 	enum { MOVE_SEND, MOVE_TAKE, MOVE_SPREAD, MOVE_PLACE } what;
-	/* 0: sent. Else what was sent or passed on one stage before is taken or passed on, or at last placed. */
+	/*
+	 * 0: sent. Else what was sent or passed on one stage before is taken or passed on, or at
+	 * last placed.
+	 */
 	unsigned stage;
 	unsigned shares; /* only every share-th part of it */
 	unsigned other;  /* the rank that it stores for, or that has stored what it loads */

@@ -78,8 +78,9 @@ static struct pair_lane lane_of(const struct onehop_comm *c, u32 peer, u32 first
 }
 
 /*
- * Lane k pairs the ranks whose sum is k, modulo n: each rank with one other, and both have it at the same place. Blocks
- * start in ascending order, so launches end even if only one block of each rank runs at a time.
+ * Lane k pairs the ranks whose sum is k, modulo n: each rank with one other, and both have it at
+ * the same place. Blocks start in ascending order, so launches end even if only one block of each
+ * rank runs at a time.
  */
 static int fill_lanes(const struct onehop_comm *c, const struct pair_call *calls, size_t n,
 		      struct collective_pairs_args *a)

@@ -11,7 +11,7 @@ struct pair_call {
 };
 
 /*
- * In the order in which they are to meet the peers'. At most PAIR_ITEMS; those to this rank itself have to match. All
- * move at the same time, whatever their order.
+ * In the order in which they are to meet the peers'. At most PAIR_ITEMS; those to this rank itself
+ * have to match. All move at the same time, whatever their order.
  */
 int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *calls, size_t n);

@@ -40,8 +40,8 @@ static u64 inbox_row(enum slots_area a, u32 from, u32 to)
 }
 
 /*
- * All read the same of the second piped step, so it has a row for each rank. (Not the one for the first step, which is written for the next
- * operation while others still read in this one.)
+ * All read the same of the second piped step, so it has a row for each rank. (Not the one for the
+ * first step, which is written for the next operation while others still read in this one.)
  */
 static u64 host_rows(const struct comm_facts *f, enum slots_area a)
 {

@@ -5,9 +5,9 @@
 #include "collective/choose.h"
 
 /*
- * What a rank writes for one whose memory it reaches is in that one's inbox, which has a row for each sender. For the others host
- * memory has a row for each ordered pair, and data that is the same for all of them goes into the rank's row to itself, where all
- * read it.
+ * What a rank writes for one whose memory it reaches is in that one's inbox, which has a row for
+ * each sender. For the others host memory has a row for each ordered pair, and data that is the
+ * same for all of them goes into the rank's row to itself, where all read it.
  */
 enum slots_area {
 	AREA_FLAGGED_FIRST,
@@ -51,7 +51,10 @@ u64 slots_turn_bytes(const struct comm_facts *f);
 /* Of the units of a message in one block. */
 u32 slots_pair_set_bytes(const struct comm_facts *f);
 
-/* Rows of flagged slots that rank `me` writes in the host's memory, each of two sets: how many, and where the first one is. */
+/*
+ * Rows of flagged slots that rank `me` writes in the host's memory, each of two sets: how many, and
+ * where the first one is.
+ */
 u32 slots_host_rows(const struct comm_facts *f, const struct slots *s, u32 me,
 		    const struct slots_seen *seen, u64 *ret);
 

@@ -36,7 +36,9 @@ static bool at_line_end(const struct reader *r)
 	return *r->at == '\n';
 }
 
-/* One blank is before each word but the first. The newline that ends the line is known to be there. */
+/*
+ * One blank is before each word but the first. The newline that ends the line is known to be there.
+ */
 static int read_word(struct reader *r, const char *what, char *buf, size_t size)
 {
 	size_t n = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured times of operations on certain devices: the table that `onehop tune` writes, and its text form. */
+/*
+ * Measured times of operations on certain devices: the table that `onehop tune` writes, and its
+ * text form.
+ */
 #pragma once
 
 #include "base/date.h"
@@ -38,8 +41,8 @@ struct tuned {
 };
 
 /*
- * Reads the text form (docs/collectives.md). -EINVAL: the sentence names `name` and the line, and *ret is unchanged.
- * Neither allocates nor depends on the locale.
+ * Reads the text form (docs/collectives.md). -EINVAL: the sentence names `name` and the line, and
+ * *ret is unchanged. Neither allocates nor depends on the locale.
  */
 int tuned_parse(const char *text, size_t size, const char *name, struct tuned *ret);
 /* The same of a file. Errors of reading it too. */
@@ -48,16 +51,20 @@ int tuned_read(const char *path, struct tuned *ret);
 void tuned_write(const struct tuned *t, FILE *out);
 
 /*
- * Whether a table does not hold for these devices. Then `why` gets what has changed: "the driver was 580.1 and is
- * 580.2". What one of them does not know is not compared, except the number of ranks.
+ * Whether a table does not hold for these devices. Then `why` gets what has changed: "the driver
+ * was 580.1 and is 580.2". What one of them does not know is not compared, except the number of
+ * ranks.
  */
 #define TUNED_WHY_SIZE 192
 bool tuned_differs(const struct tuned_identity *then, const struct tuned_identity *now,
 		   char why[static TUNED_WHY_SIZE]);
 /*
- * Whether it has times of all ways but of levels, or but of the chain, though the ranks are in groups, for which these were made: then it is older,
- * and would keep them out, because only measured times are compared with measured ones.
+ * Whether it has times of all ways but of levels, or but of the chain, though the ranks are in
+ * groups, for which these were made: then it is older, and would keep them out, because only
+ * measured times are compared with measured ones.
  */
 bool tuned_is_older(const struct tuned_times *t, const struct comm_facts *f);
-/* Gives the facts of a communicator the times of a table (NULL: none) that holds for its devices. */
+/*
+ * Gives the facts of a communicator the times of a table (NULL: none) that holds for its devices.
+ */
 void tuned_apply(const struct tuned *t, const struct tuned_identity *now, struct comm_facts *f);

@@ -13,9 +13,9 @@ struct cuda_place {
 
 /*
  * The GPUs of r->ordinal in this process, kernels loaded. `place` may be NULL. Opens nothing where
- * the driver is not loaded or a device node is missing, because the library would load and make them.
- * -ENODEV (no driver, no library, no such GPU), -EBUSY (another process has it for itself) or what
- * device.h lists.
+ * the driver is not loaded or a device node is missing, because the library would load and make
+ * them. -ENODEV (no driver, no library, no such GPU), -EBUSY (another process has it for itself) or
+ * what device.h lists.
  * Without kernels built in, launches answer -ENOTSUP and the rest works.
  */
 int cuda_open(const struct device_request *r, const struct cuda_place *place,

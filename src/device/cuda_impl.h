@@ -72,9 +72,9 @@ int cuda_result(const struct cuda_set *c, int device, int result, const char *ca
 const char *cuda_where(const struct cuda_set *c, int device, char *buf, size_t size);
 
 /*
- * The errno of a call that was to let `device` at another's memory and failed with r. The driver has many
- * words for a refusal (invalid device, not supported, map failed, unknown): -EACCES, unless memory ran
- * out or the device is of no more use. Leaves the sentence.
+ * The errno of a call that was to let `device` at another's memory and failed with r. The driver
+ * has many words for a refusal (invalid device, not supported, map failed, unknown): -EACCES,
+ * unless memory ran out or the device is of no more use. Leaves the sentence.
  */
 int cuda_refusal(const struct cuda_set *c, int device, int r);
 
@@ -126,7 +126,10 @@ int cuda_import(struct device_set *s, int device, const struct memory_export *e,
 /* Gives the mapped memory of mem->handle an address, for use by `device`. */
 int cuda_map(struct cuda_set *c, int device, struct cuda_memory *mem);
 int cuda_release_mapped(struct cuda_set *c, struct cuda_memory *mem);
-/* Pinned memory that a file descriptor stands for: a new one, or (fd not -1, the caller's) another's. */
+/*
+ * Pinned memory that a file descriptor stands for: a new one, or (fd not -1, the caller's)
+ * another's.
+ */
 int cuda_map_shared(struct cuda_set *c, int device, int fd, struct cuda_memory *mem);
 /* Pinned memory, of the node near to the device. */
 int cuda_alloc_host(struct cuda_set *c, int device, size_t size, unsigned flags, void **ret);

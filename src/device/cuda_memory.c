@@ -354,8 +354,8 @@ int cuda_address(struct device_set *s, const struct memory *m, int device, uint6
 }
 
 /*
- * Unlike cuPointerGetAttribute this does not fail where nothing is known. GPUs that read pageable memory can use all
- * memory of the process.
+ * Unlike cuPointerGetAttribute this does not fail where nothing is known. GPUs that read pageable
+ * memory can use all memory of the process.
  */
 int cuda_memory_at(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
 		   uint64_t *ret_end)

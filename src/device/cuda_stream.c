@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <time.h>
 
-/* Asking without a pause, for callers that measure by the host's clock; later a pause is no matter. */
+/*
+ * Asking without a pause, for callers that measure by the host's clock; later a pause is no matter.
+ */
 #define SPIN_US  100000
 #define SLEEP_US 50
 
@@ -225,8 +227,8 @@ int cuda_event_elapsed(struct device_set *s, struct event from, struct event to,
 /* ---- graphs ---- */
 
 /*
- * The legacy stream (NULL) never is, and asking is an error while another one is. Drivers without this function cannot
- * capture.
+ * The legacy stream (NULL) never is, and asking is an error while another one is. Drivers without
+ * this function cannot capture.
  */
 int cuda_capturing(struct device_set *s, struct stream stream, bool *ret)
 {
@@ -253,7 +255,9 @@ int cuda_capture_begin(struct device_set *s, struct stream stream)
 	return CUDA(c, o->device, cuStreamBeginCapture, o->native, CU_CAPTURE_THREAD_LOCAL);
 }
 
-/* Made executable when it is first launched: that is not allowed while another stream is captured. */
+/*
+ * Made executable when it is first launched: that is not allowed while another stream is captured.
+ */
 int cuda_capture_end(struct device_set *s, struct stream stream, struct graph *ret)
 {
 	struct cuda_set *c = set_of(s);

@@ -124,8 +124,8 @@ struct device_set;
 
 /*
  * What a back end does. No slot is NULL; what it cannot do answers -ENOTSUP. Device arguments are
- * indexes in the set. Everything that takes a stream only enqueues; it neither allocates nor waits, so
- * that it may be captured in a graph. A set may be used by one thread at a time.
+ * indexes in the set. Everything that takes a stream only enqueues; it neither allocates nor waits,
+ * so that it may be captured in a graph. A set may be used by one thread at a time.
  */
 struct device_ops {
 	const char *name;                    /* "cuda", "host", "worker" */
@@ -134,8 +134,8 @@ struct device_ops {
 	/* Whether the driver says that `initiator` can reach `target`'s memory. */
 	int (*can_access)(struct device_set *s, int initiator, int target, bool *ret);
 	/*
-	 * Whether kernels there may use atomic operations in the memory of the GPU at that PCI address: over NVLink they may, over
-	 * PCIe not.
+	 * Whether kernels there may use atomic operations in the memory of the GPU at that PCI
+	 * address: over NVLink they may, over PCIe not.
 	 */
 	int (*atomics)(struct device_set *s, int device, const char *pci, bool *ret);
 	/* Turns peer access on or off for MEMORY_DEVICE and MEMORY_EXPORTABLE of the set. */
@@ -148,8 +148,8 @@ struct device_ops {
 		    struct memory *ret);
 	int (*free)(struct device_set *s, const struct memory *m);
 	/*
-	 * Around an address of the caller's: what was allocated together, as far as that is known. -EFAULT: kernels on
-	 * `device` cannot use it.
+	 * Around an address of the caller's: what was allocated together, as far as that is known.
+	 * -EFAULT: kernels on `device` cannot use it.
 	 */
 	int (*memory_at)(struct device_set *s, int device, uint64_t address, uint64_t *ret_begin,
 			 uint64_t *ret_end);
@@ -161,8 +161,8 @@ struct device_ops {
 	int (*import)(struct device_set *s, int device, const struct memory_export *e,
 		      struct memory *ret);
 	/*
-	 * Between memory and the caller's, at once and not ordered with streams; waits. Meant for flags,
-	 * reports and tables, at most 64 KiB.
+	 * Between memory and the caller's, at once and not ordered with streams; waits. Meant for
+	 * flags, reports and tables, at most 64 KiB.
 	 */
 	int (*read)(struct device_set *s, const struct memory *m, uint64_t offset, void *to,
 		    size_t n);
@@ -183,13 +183,16 @@ struct device_ops {
 			     double *ret_us);
 
 	/*
-	 * By the copy engine of the stream's device, which may be the target (pull) or the origin (push).
-	 * Without peer access it is staged through the host.
+	 * By the copy engine of the stream's device, which may be the target (pull) or the origin
+	 * (push). Without peer access it is staged through the host.
 	 */
 	int (*copy)(struct device_set *s, struct stream stream, const struct memory *target,
 		    uint64_t target_offset, const struct memory *origin, uint64_t origin_offset,
 		    uint64_t bytes);
-	/* How long the last copy took to be enqueued, in the process that did it, us; 0 before the first. */
+	/*
+	 * How long the last copy took to be enqueued, in the process that did it, us; 0 before the
+	 * first.
+	 */
 	int (*enqueue_time)(struct device_set *s, double *ret_us);
 	int (*launch)(struct device_set *s, struct stream stream, const struct launch *l);
 

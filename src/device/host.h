@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that are threads and shared memory of this host: real copies, real concurrency, no GPU. */
+/*
+ * Devices that are threads and shared memory of this host: real copies, real concurrency, no GPU.
+ */
 #pragma once
 
 #include "device/device.h"

@@ -70,7 +70,10 @@ void host_flaw_reread(struct host_window *w, struct host_op *op, const struct ho
 
 /* ---- compressed ---- */
 
-/* Words that are small leave a page half empty: their low halves lie together, and nothing behind them. */
+/*
+ * Words that are small leave a page half empty: their low halves lie together, and nothing behind
+ * them.
+ */
 static void pack(u32 *to, const u64 *from, size_t words)
 {
 	size_t large = 0;

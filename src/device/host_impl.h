@@ -225,7 +225,10 @@ struct native_flaw host_flaw_of(const struct host_window *w, const struct host_o
 void host_flaw_reread(struct host_window *w, struct host_op *op, const struct host_span *span);
 /* The operation reads the bytes that compressed memory is kept as. With the lock held. */
 void host_flaw_pack(struct host_window *w, struct host_op *op, const struct host_span *span);
-/* The copy writes into what only the host's waiting brings to the window, if any. With the lock held. */
+/*
+ * The copy writes into what only the host's waiting brings to the window, if any. With the lock
+ * held.
+ */
 void host_flaw_delay(struct host_window *w, struct host_op *op, const struct host_span *span);
 /* What is still to come never does. */
 void host_flaw_drop(struct host_window *w);

@@ -18,8 +18,8 @@ static uint64_t pages(uint64_t n)
 }
 
 /*
- * Twice as large as its limit, because a page stays free behind every block: what arrives a page off
- * must not spoil others. The file is sparse.
+ * Twice as large as its limit, because a page stays free behind every block: what arrives a page
+ * off must not spoil others. The file is sparse.
  */
 int host_arena_open(struct host_arena *a, uint64_t limit)
 {
@@ -183,8 +183,8 @@ char *host_real(struct host_set *h, const struct host_block *b)
 }
 
 /*
- * Through a window that changes nothing a device sees memory where its owner does, so that ThreadSanitizer, which compares
- * addresses, knows both as one.
+ * Through a window that changes nothing a device sees memory where its owner does, so that
+ * ThreadSanitizer, which compares addresses, knows both as one.
  */
 static char *seen_base(const struct host_set *h, const struct host_peer *p, int arena)
 {
@@ -309,8 +309,8 @@ static int check_export(const struct memory_export *e, uint64_t *ret_file_size)
 }
 
 /*
- * What is wrong with memory as the initiator sees it: some faults only one kind of memory has. The host's own lies
- * on no way between devices, and has no other fault.
+ * What is wrong with memory as the initiator sees it: some faults only one kind of memory has. The
+ * host's own lies on no way between devices, and has no other fault.
  */
 static enum fault_kind fault_of(const struct host_set *h, int initiator,
 				const struct memory_export *e, const struct origin *o)
@@ -361,8 +361,8 @@ int host_import(struct device_set *s, int device, const struct memory_export *e,
 }
 
 /*
- * Word by word where both ends allow it, since kernels may be writing: a flag is seen whole, and what
- * was written before it is seen too.
+ * Word by word where both ends allow it, since kernels may be writing: a flag is seen whole, and
+ * what was written before it is seen too.
  */
 static void transfer(char *to, const char *from, size_t n, bool from_device)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The host back end's streams: a thread and a queue each; events, and graphs that replay operations. */
+/*
+ * The host back end's streams: a thread and a queue each; events, and graphs that replay
+ * operations.
+ */
 #include "base/clock.h"
 #include "base/err.h"
 #include "device/host_impl.h"

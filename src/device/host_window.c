@@ -80,8 +80,8 @@ static bool map_stale(struct host_window *w, int fd)
 }
 
 /*
- * A page that no transfer of a few MiB goes through, so that who meets it goes through all of the last memory. A
- * window covers twice what a device has.
+ * A page that no transfer of a few MiB goes through, so that who meets it goes through all of the
+ * last memory. A window covers twice what a device has.
  */
 static bool map_hole(struct host_window *w, int fd)
 {
@@ -93,7 +93,10 @@ static bool map_hole(struct host_window *w, int fd)
 					    HOST_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* `late` will hold what was read, what copies wrote, or what memory looks like when it is compressed. */
+/*
+ * `late` will hold what was read, what copies wrote, or what memory looks like when it is
+ * compressed.
+ */
 static bool map_reread(struct host_window *w, int fd)
 {
 	w->late = map(HOST_ANONYMOUS, w->size, -1);
@@ -224,7 +227,10 @@ static void spans_all_reduce(const void *args, struct host_passage *p)
 	}
 }
 
-/* Where the first unit and every flag goes: how much data goes with them depends on the launches before. */
+/*
+ * Where the first unit and every flag goes: how much data goes with them depends on the launches
+ * before.
+ */
 static void add_places(struct host_passage *p, const u64 *to, u32 places)
 {
 	for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)

@@ -20,7 +20,8 @@ int wait_for(int fd, short events, uint64_t deadline_us);
  * One sendmsg or recvmsg, as soon as it can be done before the deadline: the number of bytes, or a
  * negative errno (-ETIMEDOUT, -EPIPE, ...) without a sentence, which the caller can say better.
  * `pass` is a file descriptor to send along, -1: none. *ret_passed becomes the one that came (the
- * caller's, close-on-exec) or -1; ret_passed NULL takes none. A message that was cut off is -EMSGSIZE.
+ * caller's, close-on-exec) or -1; ret_passed NULL takes none. A message that was cut off is
+ * -EMSGSIZE.
  */
 ssize_t message_send(int fd, const struct iovec *parts, size_t n, int pass, uint64_t deadline_us);
 ssize_t message_receive(int fd, void *to, size_t size, int *ret_passed, uint64_t deadline_us);

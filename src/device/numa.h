@@ -8,8 +8,9 @@
 int numa_node(const char *root, const char *pci);
 
 /*
- * Pages that this thread gets from the kernel come from that node while it has any. False where nothing
- * was changed: no node, the thread already has a policy (numactl), or the kernel does not let it.
+ * Pages that this thread gets from the kernel come from that node while it has any. False where
+ * nothing was changed: no node, the thread already has a policy (numactl), or the kernel does not
+ * let it.
  */
 bool numa_prefer(int node);
 /* Takes back a numa_prefer that said true. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of abstract sockets, which last as long as somebody has the socket, and can be looked up without being answered. */
+/*
+ * Names of abstract sockets, which last as long as somebody has the socket, and can be looked up
+ * without being answered.
+ */
 #include "device/presence.h"
 
 #include "device/rendezvous_impl.h"

@@ -11,8 +11,9 @@
 /* Why rank 0 gave up: it tells those that had come. */
 struct farewell {
 	/*
-	 * -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of `other`; -EEXIST: it did not come, and
-	 * two processes claimed to be rank `other`. Of one that had come: -ETIMEDOUT, -ECONNRESET.
+	 * -ETIMEDOUT: the rank did not come; -EPROTO: it did, and expected a total of `other`;
+	 * -EEXIST: it did not come, and two processes claimed to be rank `other`. Of one that had
+	 * come: -ETIMEDOUT, -ECONNRESET.
 	 */
 	int32_t result;
 	uint32_t rank, other;
@@ -36,7 +37,9 @@ int rendezvous_lost(const struct rendezvous *r, int rank, int err);
 /* The sentence for it; returns its result. */
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f);
 
-/* Where `name` is on this host, for processes of this user: at most RENDEZVOUS_KEY_MAX + 16 bytes. */
+/*
+ * Where `name` is on this host, for processes of this user: at most RENDEZVOUS_KEY_MAX + 16 bytes.
+ */
 struct socket_place;
 void rendezvous_unix_place(const char *name, struct socket_place *ret);
 

@@ -105,7 +105,10 @@ static void note_end(struct worker *w, int status)
 		snprintf(w->end, sizeof(w->end), "ended with exit status %d", WEXITSTATUS(status));
 }
 
-/* In a program that ignores or reaps its children, how it ended remains unknown. -ETIMEDOUT: it has not. */
+/*
+ * In a program that ignores or reaps its children, how it ended remains unknown. -ETIMEDOUT: it has
+ * not.
+ */
 static int reap_within(struct worker *w, uint64_t limit_us)
 {
 	int status, r;
@@ -139,7 +142,10 @@ static int kill_within(struct worker *w, uint64_t limit_us)
 	return reap_within(w, limit_us);
 }
 
-/* The socket is closed: says how the worker ended. After worker_kill that is this process's doing, however it ended. */
+/*
+ * The socket is closed: says how the worker ended. After worker_kill that is this process's doing,
+ * however it ended.
+ */
 static int gone(struct worker *w, const char *op)
 {
 	close_socket(w);

@@ -6,13 +6,14 @@
 
 /*
  * Starts `program worker` (NULL: this very program) and opens the devices there. The set forwards
- * every call; what only enqueues (copy, launch, event_record, event_wait, graph_launch) is sent without
- * waiting for an answer, and its error comes with the next call that has one; that call is then done
- * all the same, unless it makes something (alloc, import, ...). wrap, stream_wrap, make_current and
- * stream_native are -ENOTSUP. The worker dies with this process, not with the thread that opened it.
- * A call that takes 10 s longer than its own limit, or 60 s to open, is -ETIMEDOUT, and the worker counts
- * as hung: so is, at once, every later call. It is to be killed then. `stop`, -1 for none, is a file
- * descriptor that ends opening when it becomes readable: -EINTR. Nothing is read from it.
+ * every call; what only enqueues (copy, launch, event_record, event_wait, graph_launch) is sent
+ * without waiting for an answer, and its error comes with the next call that has one; that call is
+ * then done all the same, unless it makes something (alloc, import, ...). wrap, stream_wrap,
+ * make_current and stream_native are -ENOTSUP. The worker dies with this process, not with the
+ * thread that opened it. A call that takes 10 s longer than its own limit, or 60 s to open, is
+ * -ETIMEDOUT, and the worker counts as hung: so is, at once, every later call. It is to be killed
+ * then. `stop`, -1 for none, is a file descriptor that ends opening when it becomes readable:
+ * -EINTR. Nothing is read from it.
  */
 int worker_open(const char *program, const struct device_request *r, int stop,
 		struct device_set **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What parent and worker say to each other: one message a call, one an answer, over a SOCK_SEQPACKET
- * socket. Both are this very program, so structs travel as they are.
+ * What parent and worker say to each other: one message a call, one an answer, over a
+ * SOCK_SEQPACKET socket. Both are this very program, so structs travel as they are.
  */
 #pragma once
 
@@ -135,5 +135,8 @@ _Static_assert(sizeof(struct device_request) <= WORKER_PAYLOAD_MAX &&
 		       DEVICE_MAX * sizeof(struct device_info) <= WORKER_PAYLOAD_MAX,
 	       "opening fits");
 
-/* The loop of worker_serve alone: `set` NULL is opened by the first call. Owns `set`. For tests and fuzzers. */
+/*
+ * The loop of worker_serve alone: `set` NULL is opened by the first call. Owns `set`. For tests and
+ * fuzzers.
+ */
 int worker_serve_calls(int fd, struct device_set *set);

@@ -349,8 +349,8 @@ int worker_serve_calls(int fd, struct device_set *set)
 /* ---- the process ---- */
 
 /*
- * Ends a worker that hangs in a call when its parent is gone. PR_SET_PDEATHSIG would also strike when
- * only the thread ends that started the worker.
+ * Ends a worker that hangs in a call when its parent is gone. PR_SET_PDEATHSIG would also strike
+ * when only the thread ends that started the worker.
  */
 static void *watch(void *context)
 {

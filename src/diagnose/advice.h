@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to set for each communication library on this machine, and what is set that should not be: `onehop env`. */
+/*
+ * What to set for each communication library on this machine, and what is set that should not be:
+ * `onehop env`.
+ */
 #pragma once
 
 #include "diagnose/diagnose.h"
@@ -37,5 +40,8 @@ struct advice {
 
 /* All of it lives in the diagnosis' arena. */
 struct advice *advice_new(const struct diagnosis *d);
-/* BAD: there is something to set, or set wrong, that is more than good to know; UNKNOWN: there is no device. */
+/*
+ * BAD: there is something to set, or set wrong, that is more than good to know; UNKNOWN: there is
+ * no device.
+ */
 enum verdict advice_verdict(const struct diagnosis *d, const struct advice *a);

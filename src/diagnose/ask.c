@@ -20,8 +20,8 @@ static bool may_be_joined(const struct machine *m, size_t i, size_t j)
 }
 
 /*
- * Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. Of pairs that NVLink may join, what is on
- * their way over PCIe matters only once that is known.
+ * Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. Of pairs that
+ * NVLink may join, what is on their way over PCIe matters only once that is known.
  */
 static bool any_path(const struct diagnosis *d, enum chain_step step,
 		     bool (*is_it)(const struct path *p, enum chain_step step))
@@ -86,7 +86,10 @@ static bool is_failure_of(const struct observed *o, enum run_failure_kind kind)
 	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == kind;
 }
 
-/* CUDA's errors that come before any GPU was used: the program, its libraries or the fabric manager is the cause. */
+/*
+ * CUDA's errors that come before any GPU was used: the program, its libraries or the fabric manager
+ * is the cause.
+ */
 static bool is_of_start(const struct observed *o)
 {
 	static const int codes[] = {1, 2, 34, 35, 100, 101, 802, 803, 804};
@@ -213,7 +216,10 @@ static bool is_bus_error(const struct observed *o)
 	       (strstr(o->failure.what, "Bus error") || strstr(o->failure.what, "SIGBUS"));
 }
 
-/* Of a machine without a known pair nothing but the missing fact counts, unless all that was seen to fail is something else. */
+/*
+ * Of a machine without a known pair nothing but the missing fact counts, unless all that was seen
+ * to fail is something else.
+ */
 static bool no_pairs(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
@@ -283,7 +289,10 @@ static bool wants_reason(const struct diagnosis *d)
 	return any_seen(m, lacks_reason) && !any_seen(m, has_reason);
 }
 
-/* P2P of GeForce cards over PCIe depends on the registry keys of the driver; a model may be unknown. */
+/*
+ * P2P of GeForce cards over PCIe depends on the registry keys of the driver; a model may be
+ * unknown.
+ */
 static bool wants_keys(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
@@ -296,7 +305,10 @@ static bool wants_keys(const struct diagnosis *d)
 	return false;
 }
 
-/* A denial by the driver that says nothing of the machine if the cards are GeForce, and their models are unknown. */
+/*
+ * A denial by the driver that says nothing of the machine if the cards are GeForce, and their
+ * models are unknown.
+ */
 static bool wants_models(const struct diagnosis *d)
 {
 	const struct topology *t = d->topology;
@@ -388,7 +400,9 @@ static bool wants_log(const struct diagnosis *d)
 	return !m->log_n && !fact_is(m->log_read, 1) && any_seen(m, may_be_in_the_log);
 }
 
-/* The kernel log says why the driver does not work; what is in the way of data does not matter yet. */
+/*
+ * The kernel log says why the driver does not work; what is in the way of data does not matter yet.
+ */
 static bool wants_driver_log(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
@@ -443,7 +457,10 @@ static bool wants_shared_memory(const struct diagnosis *d)
 	return fact_unknown(m->limits.shm_bytes) && any_seen(m, is_bus_error);
 }
 
-/* vLLM says that CUDA refuses peer access, or that its own test of it failed: the driver's answer tells which. */
+/*
+ * vLLM says that CUDA refuses peer access, or that its own test of it failed: the driver's answer
+ * tells which.
+ */
 static bool may_be_refusal(const struct observed *o)
 {
 	return is_refusal(o) ||
@@ -457,7 +474,10 @@ static bool wants_answer(const struct diagnosis *d)
 	       (d->topology->gpu_n < 2 || lacks_answer(d, P2P_READ));
 }
 
-/* Whether memory of a GPU can be shared at all depends on the card, the driver's kind and the kernel. */
+/*
+ * Whether memory of a GPU can be shared at all depends on the card, the driver's kind and the
+ * kernel.
+ */
 static bool wants_driver(const struct diagnosis *d)
 {
 	const struct machine *m = d->topology->machine;
@@ -470,7 +490,10 @@ static bool wants_driver(const struct diagnosis *d)
 #define NCCL_LINES  "NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL"
 #define IOMMU_LINES "sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"
 
-/* What explains most real faults first (the causes of tests/incidents); each asks for its own facts. */
+/*
+ * What explains most real faults first (the causes of tests/incidents); each asks for its own
+ * facts.
+ */
 static const struct {
 	bool (*wanted)(const struct diagnosis *d);
 	struct question question;

@@ -203,8 +203,8 @@ static enum blocks finding_blocks(const struct finding *f)
 }
 
 /*
- * What ended a run comes first: it is what somebody came to ask about. If something else may be the cause of that (`follows`),
- * faults that explain it come before it.
+ * What ended a run comes first: it is what somebody came to ask about. If something else may be the
+ * cause of that (`follows`), faults that explain it come before it.
  */
 static int place_of(const struct finding *f, bool follows)
 {

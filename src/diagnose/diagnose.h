@@ -43,7 +43,10 @@ enum blocks {
 struct rule_run;
 struct strbuf;
 
-/* What a probe judges. The runner (scope.c) calls it for each in turn, with that in its struct rule_run. */
+/*
+ * What a probe judges. The runner (scope.c) calls it for each in turn, with that in its struct
+ * rule_run.
+ */
 enum rule_scope {
 	SCOPE_MACHINE, /* once */
 	SCOPE_GPU,
@@ -54,7 +57,10 @@ enum rule_scope {
 	SCOPE_N
 };
 
-/* A fact of each GPU without which a rule that finds nothing is unknown; made by GPU_FACT and PCI_FACT. */
+/*
+ * A fact of each GPU without which a rule that finds nothing is unknown; made by GPU_FACT and
+ * PCI_FACT.
+ */
 struct rule_fact {
 	const char *what; /* "the compute mode"; NULL: there is none */
 	size_t at;        /* in struct gpu, or in its struct pci_function */
@@ -101,7 +107,10 @@ struct rule {
 	enum rule_scope scope;
 	/* Adds findings when bad. A pair that is BAD without one is kept for `report`. */
 	enum verdict (*probe)(struct rule_run *run);
-	/* SCOPE_PAIR: adds the finding of all the pairs that were kept; the run is at the first of them. */
+	/*
+	 * SCOPE_PAIR: adds the finding of all the pairs that were kept; the run is at the first of
+	 * them.
+	 */
 	void (*report)(struct rule_run *run);
 	struct rule_fact fact; /* that it needs of each GPU to be OK */
 	bool one_is_enough;    /* OK for one outweighs unknown for the others */
@@ -150,8 +159,9 @@ struct subject {
 #define SUBJECT(what, called) ((struct subject){.kind = SUBJECT_##what, .name = (called)})
 
 /*
- * In the texts of a finding these stand for devices, so that findings that say the same of different
- * devices are known by their texts: the subject's name, its PCI address, the first device of `named`.
+ * In the texts of a finding these stand for devices, so that findings that say the same of
+ * different devices are known by their texts: the subject's name, its PCI address, the first device
+ * of `named`.
  */
 #define ABOUT        "\1"
 #define ABOUT_PCI    "\2"
@@ -184,7 +194,10 @@ struct finding {
 	bool nothing_to_do;
 	bool follows; /* of a run: something else on the machine may be the cause */
 	int place;    /* among all: those with a lower one come first */
-	/* The same two with ABOUT and the others in place of devices; equal for findings that say the same. */
+	/*
+	 * The same two with ABOUT and the others in place of devices; equal for findings that say
+	 * the same.
+	 */
 	const char *sentence_form, *remedy_form;
 	struct evidence *evidence;
 	size_t evidence_n;
@@ -251,7 +264,10 @@ struct propose_options {
 void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
 		       struct change_set *out);
 
-/* Of pairs of GPU and NIC: all are direct, some are blocked, or neither; NA: there are none, or none can ever be. */
+/*
+ * Of pairs of GPU and NIC: all are direct, some are blocked, or neither; NA: there are none, or
+ * none can ever be.
+ */
 enum verdict diagnosis_nic_verdict(const struct diagnosis *d);
 
 /*
@@ -263,10 +279,15 @@ const char *diagnosis_verdict_with(const struct diagnosis *d, enum endpoint_kind
 /* Both sentences. */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
 
-/* Errors and warnings as a drawing wants them, each at each device that it names. In the diagnosis' arena. */
+/*
+ * Errors and warnings as a drawing wants them, each at each device that it names. In the diagnosis'
+ * arena.
+ */
 const struct draw_note *diagnosis_notes(const struct diagnosis *d, size_t *ret_n);
 
-/* It says that pairs of GPUs do not work or are not to be trusted, whatever their paths look like. */
+/*
+ * It says that pairs of GPUs do not work or are not to be trusted, whatever their paths look like.
+ */
 bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);
@@ -276,14 +297,17 @@ bool finding_is_first_of_rule(const struct diagnosis *d, size_t i);
 /* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
 bool diagnosis_judged_any(const struct diagnosis *d);
 /*
- * BAD: there is a finding of severity `least` or above (an int: past the last is never), or `unexplained`, pairs are
- * blocked and no rule said so, which must not pass for well at a threshold that would have caught the finding. OK only
- * if all pairs of GPUs are decided, and not all of them doubtful: a script that goes on after it would rely on paths
- * that are unknown.
+ * BAD: there is a finding of severity `least` or above (an int: past the last is never), or
+ * `unexplained`, pairs are blocked and no rule said so, which must not pass for well at a threshold
+ * that would have caught the finding. OK only if all pairs of GPUs are decided, and not all of them
+ * doubtful: a script that goes on after it would rely on paths that are unknown.
  */
 enum verdict diagnosis_judge(const struct diagnosis *d, int least, bool unexplained);
 
-/* "GPU0 0000:41:00.0 is bound to vfio-pci", "driver: ...": the sentence, with the whole subject once. */
+/*
+ * "GPU0 0000:41:00.0 is bound to vfio-pci", "driver: ...": the sentence, with the whole subject
+ * once.
+ */
 void finding_statement(const struct finding *f, struct strbuf *out);
 
 const char *severity_word(enum severity s);
@@ -315,8 +339,8 @@ struct rule_run {
 struct finding *finding_add(struct rule_run *run, enum confidence c, struct subject about,
 			    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /*
- * The same about what the runner is at: a GPU with all its pairs, the NIC, the port, the driver where
- * it is pairs, whose finding names them.
+ * The same about what the runner is at: a GPU with all its pairs, the NIC, the port, the driver
+ * where it is pairs, whose finding names them.
  */
 struct finding *finding_here(struct rule_run *run, enum confidence c, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

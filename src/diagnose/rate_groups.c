@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * A link that is shared or crosses sockets costs some 15 % or more. Where copies within a group are twice as fast, NVLink
- * may join them.
+ * A link that is shared or crosses sockets costs some 15 % or more. Where copies within a group are
+ * twice as fast, NVLink may join them.
  */
 static const double least_step = 1.15, most_step = 2.0;
 

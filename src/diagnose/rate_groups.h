@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two groups of GPUs, as measured rates show them: copies between the groups are slower than within each. */
+/*
+ * Two groups of GPUs, as measured rates show them: copies between the groups are slower than within
+ * each.
+ */
 #pragma once
 
 #include "machine/machine.h"

@@ -51,7 +51,9 @@ struct diagnosis_builder {
 			if (i != j)
 /* clang-format on */
 
-/* scope.c: calls the probe of the run's rule for whatever it is about, and says what that comes to. */
+/*
+ * scope.c: calls the probe of the run's rule for whatever it is about, and says what that comes to.
+ */
 enum verdict rule_judge(struct rule_run *run);
 
 /* The link between a function and the port above it, seen from both ends. */
@@ -86,7 +88,10 @@ bool all_pairs_nvlink(const struct rule_run *run);
 /* An active port whose GIDs count (rules_rdma.c). */
 bool port_is_roce(const struct rdma_port *p);
 
-/* What NCCL_IB_DISABLE and NCCL_IB_HCA have NCCL do with a port of an RDMA device (rules_nccl_net.c). */
+/*
+ * What NCCL_IB_DISABLE and NCCL_IB_HCA have NCCL do with a port of an RDMA device
+ * (rules_nccl_net.c).
+ */
 enum nccl_use {
 	NCCL_LEAVES,  /* switched off, excluded, or not on the list */
 	NCCL_MAY_USE, /* nothing is said of it: used when it is active */
@@ -121,7 +126,9 @@ void evidence_observed(struct rule_run *run, struct finding *f, const struct obs
 		       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The driver's registry keys: for all, and those per device where there are any. */
 void evidence_registry(struct rule_run *run, struct finding *f);
-/* The same in words: "yes" or "no", "256 MiB", and the value's word among n (a number without one). */
+/*
+ * The same in words: "yes" or "no", "256 MiB", and the value's word among n (a number without one).
+ */
 void evidence_yes_no(struct rule_run *run, struct finding *f, const char *name,
 		     struct fact_int fact);
 void evidence_bytes(struct rule_run *run, struct finding *f, const char *name,
@@ -146,7 +153,10 @@ struct pair_set {
 struct pair_set pair_set_new(struct rule_run *run);
 void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
 bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target);
-/* The finding concerns these pairs, and names their GPUs; none where these are all pairs of more than two. */
+/*
+ * The finding concerns these pairs, and names their GPUs; none where these are all pairs of more
+ * than two.
+ */
 void finding_names_pairs(struct rule_run *run, struct finding *f, const struct pair_set *s);
 /* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s);

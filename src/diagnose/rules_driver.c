@@ -277,7 +277,9 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 	}
 }
 
-/* modprobe does nothing for a card while the module is loaded, and an override keeps others off it. */
+/*
+ * modprobe does nothing for a card while the module is loaded, and an override keeps others off it.
+ */
 static const char *bind_commands(struct rule_run *run)
 {
 	const char *load = fact_is(run->m->driver.loaded, 1) ? "" : "`modprobe nvidia`, ";
@@ -374,7 +376,10 @@ static enum verdict probe_alive(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
-/* The kernel log, or what the device is bound to, says why: those rules do, and the chain blocks its pairs. */
+/*
+ * The kernel log, or what the device is bound to, says why: those rules do, and the chain blocks
+ * its pairs.
+ */
 static bool is_unusable(struct rule_run *run, const struct gpu *g)
 {
 	for (size_t j = 0; j < run->m->gpu_n; j++) {
@@ -1022,7 +1027,10 @@ static void evidence_model(struct rule_run *run, struct finding *f, const struct
 		}
 }
 
-/* What the driver answers for them is unknown, and it may be one that says yes though P2P does not work. */
+/*
+ * What the driver answers for them is unknown, and it may be one that says yes though P2P does not
+ * work.
+ */
 static bool may_be_misreported(struct rule_run *run, size_t i, size_t j)
 {
 	const struct nvidia_driver *d = &run->m->driver;

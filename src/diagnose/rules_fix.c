@@ -434,7 +434,10 @@ static enum verdict probe_in_effect(struct rule_run *run)
 	return !run->found && unknown ? VERDICT_UNKNOWN : VERDICT_OK;
 }
 
-/* What is about registers, and so names their ports, the rules of ACS propose; the rest is a reboot. */
+/*
+ * What is about registers, and so names their ports, the rules of ACS propose; the rest is a
+ * reboot.
+ */
 static void propose_in_effect(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_FINDING (f, run)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about what UCX, Open MPI and NVSHMEM are set to, or need as settings, about this machine's NICs. */
+/*
+ * Rules about what UCX, Open MPI and NVSHMEM are set to, or need as settings, about this machine's
+ * NICs.
+ */
 #include "diagnose/rules_nccl.h"
 
 #include "base/array.h"
@@ -308,7 +311,9 @@ static enum verdict probe_openib(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-/* What is wrong with a name of n bytes in a list of network devices; NULL: nothing that is known. */
+/*
+ * What is wrong with a name of n bytes in a list of network devices; NULL: nothing that is known.
+ */
 static const char *ifname_fault(const struct rule_run *run, const char *name, size_t n)
 {
 	return !n                             ? "an empty name is not a device"

@@ -73,7 +73,10 @@ static struct log_groups collect(struct rule_run *run, log_filter wanted)
 	return all;
 }
 
-/* "once", "3 times, last 3742.9 s after boot"; where lines were left out "at least 3 times", and the last may not be it. */
+/*
+ * "once", "3 times, last 3742.9 s after boot"; where lines were left out "at least 3 times", and
+ * the last may not be it.
+ */
 static const char *how_often(struct rule_run *run, const struct log_group *g)
 {
 	const struct machine *m = run->m;
@@ -168,7 +171,10 @@ static bool wants_xid(const struct rule *rule, const struct log_line *l)
 	return (int)(x ? x->class : XID_OTHER) == rule->number;
 }
 
-/* The log shows that the GPU was lost, and NVML answers for it: the pairs are doubtful, not blocked. */
+/*
+ * The log shows that the GPU was lost, and NVML answers for it: the pairs are doubtful, not
+ * blocked.
+ */
 static bool is_back(struct rule_run *run, const struct pci_function *gpu)
 {
 	FOR_EACH_GPU_PAIR (i, j, run) {

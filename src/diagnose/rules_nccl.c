@@ -282,7 +282,10 @@ static const struct setting *level_loc(const struct rule_run *run)
 	return s && nccl_level_parse(s->value) == NCCL_PATH_LOC ? s : NULL;
 }
 
-/* What a log shows of pairs beyond the level is the level at work: one finding with the other pairs. */
+/*
+ * What a log shows of pairs beyond the level is the level at work: one finding with the other
+ * pairs.
+ */
 static bool merge_seen(struct rule_run *run, const struct refused *seen, struct refused *sure)
 {
 	if (!seen->pairs.n || !sure->pairs.n || seen->nearest <= sure->limit)
@@ -296,7 +299,9 @@ static bool merge_seen(struct rule_run *run, const struct refused *seen, struct 
 	return true;
 }
 
-/* A log that shows P2P beyond the level is of a run that had another, from a setting not seen here. */
+/*
+ * A log that shows P2P beyond the level is of a run that had another, from a setting not seen here.
+ */
 static void weigh_seen_beyond(struct rule_run *run, struct finding *f, enum nccl_path limit)
 {
 	FOR_EACH_GPU_PAIR (i, j, run) {
@@ -462,7 +467,9 @@ static enum nccl_path level_needed(struct rule_run *run)
 	"between sockets copies through the host can be as fast when all GPUs "                    \
 	"communicate: measure with and without it (onehop bench nccl)"
 
-/* A person's own setting is theirs to change; NCCL's system-wide file would be the weaker anyway. */
+/*
+ * A person's own setting is theirs to change; NCCL's system-wide file would be the weaker anyway.
+ */
 static void propose_level(struct rule_run *run, struct change_set *out)
 {
 	const struct setting *set = machine_setting(run->m, "NCCL_P2P_LEVEL");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tables of rules about NCCL and other libraries share; for rules_nccl*.c and rules_libraries.c only. */
+/*
+ * What the tables of rules about NCCL and other libraries share; for rules_nccl*.c and
+ * rules_libraries.c only.
+ */
 #pragma once
 
 #include "diagnose/rules.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about the settings by which NCCL uses the network: lists of devices, RoCE addresses, peer memory. */
+/*
+ * Rules about the settings by which NCCL uses the network: lists of devices, RoCE addresses, peer
+ * memory.
+ */
 #include "base/network.h"
 #include "diagnose/rules_nccl.h"
 
@@ -448,8 +451,8 @@ static const struct rdma_port *used_port(const struct rule_run *run, size_t i,
 }
 
 /*
- * Nobody answered, as where no route leads: ibv_modify_qp found no neighbour, or sends were repeated in vain. What the
- * kernel refuses at once (22, Invalid argument) has another cause.
+ * Nobody answered, as where no route leads: ibv_modify_qp found no neighbour, or sends were
+ * repeated in vain. What the kernel refuses at once (22, Invalid argument) has another cause.
  */
 static bool is_unanswered(const char *what)
 {
@@ -471,8 +474,9 @@ static bool crosses(const struct observed *o)
 }
 
 /*
- * The peer's network is that of another NIC of this machine, or of the near end of another connection that failed: so both are
- * rails of the same hosts. Where each host has networks of its own, it is not.
+ * The peer's network is that of another NIC of this machine, or of the near end of another
+ * connection that failed: so both are rails of the same hosts. Where each host has networks of its
+ * own, it is not.
  */
 static bool is_of_other_rail(struct rule_run *run, const struct observed *o)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about the topology that NCCL plans with: links of a virtual machine, and a file that it is given. */
+/*
+ * Rules about the topology that NCCL plans with: links of a virtual machine, and a file that it is
+ * given.
+ */
 #include "base/text.h"
 #include "diagnose/rules.h"
 #include "machine/nccl_topology.h"
@@ -32,7 +35,9 @@ static const struct pci_function *function_at(const struct rule_run *run, const 
 
 /* ---- links ---- */
 
-/* The slowest that a GPU or a NIC of a server can have: 2.5 GT/s x16, about 3 GB/s as NCCL counts. */
+/*
+ * The slowest that a GPU or a NIC of a server can have: 2.5 GT/s x16, about 3 GB/s as NCCL counts.
+ */
 #define SLOWEST_GBPS 3.0
 
 static const char *gbps_text(struct rule_run *run, double gbps)
@@ -295,7 +300,9 @@ static void report_unlisted(struct rule_run *run)
 			NULL, "topology file", "%s", file_name(run));
 }
 
-/* A card's own figures are its own in a guest, too; the port's are only real without a hypervisor. */
+/*
+ * A card's own figures are its own in a guest, too; the port's are only real without a hypervisor.
+ */
 static double real_gbps(struct rule_run *run, const struct pci_function *f)
 {
 	int64_t speed = fact_or(f->link_speed_max, 0), width = fact_or(f->link_width_max, 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about values that guides hand on: what repeats a default, and what costs more than it gives. */
+/*
+ * Rules about values that guides hand on: what repeats a default, and what costs more than it
+ * gives.
+ */
 #include "diagnose/rules_nccl.h"
 
 #include "base/text.h"
@@ -173,7 +176,10 @@ static bool nccl_may_use(const struct rule_run *run, const struct rdma_device *d
 	return false;
 }
 
-/* The nearest NICs of a GPU that the list leaves out, by name; NULL: none. *ret_class: what it is left with. */
+/*
+ * The nearest NICs of a GPU that the list leaves out, by name; NULL: none. *ret_class: what it is
+ * left with.
+ */
 static const char *left_out(struct rule_run *run, size_t gpu, enum path_class *ret_class)
 {
 	const struct topology *t = run->t;

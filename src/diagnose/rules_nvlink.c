@@ -83,8 +83,8 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 	struct finding *f;
 
 	/*
-	 * A card without any active link just has no bridge, unless switches should join it. Of a list that is cut off the
-	 * rest may be active.
+	 * A card without any active link just has no bridge, unless switches should join it. Of a
+	 * list that is cut off the rest may be active.
 	 */
 	if (!links_known(g) || fact_unknown(g->nvlink_active) || active >= best ||
 	    (!active && !fabric && !card_board_links(g)))
@@ -111,7 +111,9 @@ static bool has_too_few(const struct gpu *g)
 	       (!active || known_links(g) >= links);
 }
 
-/* All GPUs lack some of the links that boards with NVSwitches give them, so that no peer shows it. */
+/*
+ * All GPUs lack some of the links that boards with NVSwitches give them, so that no peer shows it.
+ */
 static void report_too_few(struct rule_run *run, bool fabric)
 {
 	const struct gpu *first = &run->m->gpus[0];

@@ -170,7 +170,9 @@ static bool gains_nothing(struct rule_run *run, const struct observed *o, bool c
 	       seen_of(run, o) == (checked ? REASON_OBSERVED_WORKS : REASON_OBSERVED_NO_GAIN);
 }
 
-/* Which of what was observed a finding is about; `checked`: of pairs whose data a test saw arrive. */
+/*
+ * Which of what was observed a finding is about; `checked`: of pairs whose data a test saw arrive.
+ */
 typedef bool observed_filter(struct rule_run *run, const struct observed *o, bool checked);
 
 static struct pair_set pairs_where(struct rule_run *run, observed_filter *is, bool checked)
@@ -252,7 +254,9 @@ static double median_rate(struct rule_run *run)
 	return rate_median(rates, n);
 }
 
-/* How to group what is slow: where the path tells what to expect by its class, else PATH_CLASS_N. */
+/*
+ * How to group what is slow: where the path tells what to expect by its class, else PATH_CLASS_N.
+ */
 static bool is_slow(struct rule_run *run, const struct observed *o, double median,
 		    struct rate_yardstick *ret, enum path_class *ret_class)
 {
@@ -472,12 +476,15 @@ static void report_slow_nic(struct rule_run *run, const struct observed *o, cons
 }
 
 /*
- * Memory of a GPU next to the NIC costs it a microsecond or two more than that of the host: a longer way, through a CPU or a
- * translating IOMMU, costs more.
+ * Memory of a GPU next to the NIC costs it a microsecond or two more than that of the host: a
+ * longer way, through a CPU or a translating IOMMU, costs more.
  */
 #define SLOW_US 5
 
-/* The fastest that was seen of the NIC with host memory, by the same kind of operation and size; NULL: none. */
+/*
+ * The fastest that was seen of the NIC with host memory, by the same kind of operation and size;
+ * NULL: none.
+ */
 static const struct observed *host_time(const struct rule_run *run, const struct observed *of_gpu)
 {
 	const struct observed *best = NULL;
@@ -652,8 +659,8 @@ static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 }
 
 /*
- * A log that does not report something proves that it did not happen only if it is whole; in a text lines of it may be
- * left out.
+ * A log that does not report something proves that it did not happen only if it is whole; in a text
+ * lines of it may be left out.
  */
 static enum verdict nothing_reported(struct rule_run *run, const char *what)
 {
@@ -666,7 +673,10 @@ static enum verdict nothing_reported(struct rule_run *run, const char *what)
 	return fact_is(ended, 1) ? VERDICT_OK : rule_unknown(run, FACT_WHY(ended), "%s", what);
 }
 
-/* A log's causes come before their consequences, but its first line may be one that says nothing of the cause. */
+/*
+ * A log's causes come before their consequences, but its first line may be one that says nothing of
+ * the cause.
+ */
 static bool tells_more(const struct observed *o, const struct observed *than)
 {
 	if (!than || o->failure.kind != than->failure.kind)
@@ -816,7 +826,10 @@ static size_t count_without_gdr(struct rule_run *run)
 	return n;
 }
 
-/* NCCL asks for the module's file, and for dma-buf of CUDA and the kernel: its line says that it found neither. */
+/*
+ * NCCL asks for the module's file, and for dma-buf of CUDA and the kernel: its line says that it
+ * found neither.
+ */
 static enum verdict probe_gdr_off(struct rule_run *run)
 {
 	const struct fact_int module = run->m->peermem.loaded;

@@ -247,7 +247,10 @@ static enum verdict probe_chipset_slot(struct rule_run *run)
 
 /* ---- BAR1 ---- */
 
-/* Why a card's BAR1 does not cover its memory; one row of rules each. Of BAR1_UNUSED the size does not matter. */
+/*
+ * Why a card's BAR1 does not cover its memory; one row of rules each. Of BAR1_UNUSED the size does
+ * not matter.
+ */
 enum bar1_cause {
 	BAR1_UNUSED,
 	BAR1_FINE,
@@ -558,7 +561,10 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 
 /* ---- a resize that the log shows ---- */
 
-/* "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver begins to enlarge BAR1 of this device. */
+/*
+ * "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver begins to enlarge BAR1 of this
+ * device.
+ */
 static bool begins_resize(const struct log_line *l)
 {
 	return l->pci && strstr(l->text, "BAR 1") && strstr(l->text, "releasing");
@@ -687,7 +693,10 @@ static const struct modprobe_line *resize_option(const struct rule_run *run)
 	"the kernel log, which was not read, shows what stopped the driver (\"BAR 1: no "          \
 	"space\", \"NVRM: BAR resizing\")"
 
-/* The driver tried, and BAR1 is as small as before. The firmware is blamed only if its rule is not OK. */
+/*
+ * The driver tried, and BAR1 is as small as before. The firmware is blamed only if its rule is not
+ * OK.
+ */
 static void failed_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
 {
 	const bool again = b->state.best > b->state.size;
@@ -726,8 +735,9 @@ static void small_remedy(struct rule_run *run, struct finding *f, const struct b
 }
 
 /*
- * Of a card that is passed through, QEMU shows the guest no Resizable BAR capability, or one with the size that
- * the host chose. So other sizes in it are available inside the guest, unless the driver tried that to no avail.
+ * Of a card that is passed through, QEMU shows the guest no Resizable BAR capability, or one with
+ * the size that the host chose. So other sizes in it are available inside the guest, unless the
+ * driver tried that to no avail.
  */
 static bool host_decides(struct rule_run *run, const struct bar1 *b)
 {
@@ -1202,7 +1212,9 @@ static bool find_narrow(struct rule_run *run, struct narrow *ret)
 	return true;
 }
 
-/* A ring goes at the pace of its slowest link; of two GPUs there is no ring without the narrow one. */
+/*
+ * A ring goes at the pace of its slowest link; of two GPUs there is no ring without the narrow one.
+ */
 static enum verdict probe_even(struct rule_run *run)
 {
 	struct narrow x;

@@ -88,7 +88,9 @@ static bool built_without_api(struct rule_run *run)
 	return fact_known(run->m->peermem.depends) && !*run->m->peermem.depends.value;
 }
 
-/* Of the modules that modprobe would load first, one is neither the driver's nor the RDMA core's. */
+/*
+ * Of the modules that modprobe would load first, one is neither the driver's nor the RDMA core's.
+ */
 static bool brings_api(const char *depends)
 {
 	for (const char *p = depends; *p; p += strcspn(p, ","), p += *p == ',')

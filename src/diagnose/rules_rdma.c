@@ -29,7 +29,9 @@ static bool all_geforce(struct rule_run *run)
 	return run->m->gpu_n > 0;
 }
 
-/* The refusal concerns everything that pins GPU memory: NICs, storage, and the CPU's own mappings. */
+/*
+ * The refusal concerns everything that pins GPU memory: NICs, storage, and the CPU's own mappings.
+ */
 static void heard_pin_refused(struct rule_run *run)
 {
 	const struct log_line *l = pin_refused(run);

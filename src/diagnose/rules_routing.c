@@ -191,7 +191,10 @@ static const struct pci_function *outranked(const struct acs_said *said, const s
 	return NULL;
 }
 
-/* `ports`: those of this finding; `all`: those that need the parameter, of which the last alone counts. */
+/*
+ * `ports`: those of this finding; `all`: those that need the parameter, of which the last alone
+ * counts.
+ */
 static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
 		       const struct ports *ports, const struct ports *all)
 {
@@ -302,7 +305,9 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 			    text_plural(n, "port", "ports"));
 }
 
-/* Of a text: a port that redirects, with no device known below it; what is below it is not shown. */
+/*
+ * Of a text: a port that redirects, with no device known below it; what is below it is not shown.
+ */
 static bool is_unplaced(const struct rule_run *run, const struct pci_function *p)
 {
 	if (!acs_redirects_requests(p->acs_ctl))
@@ -349,7 +354,10 @@ static void add_unplaced(struct rule_run *run)
 	}
 }
 
-/* One port, one finding: requests if any are redirected, else completions alone. number: enum redirected. */
+/*
+ * One port, one finding: requests if any are redirected, else completions alone. number: enum
+ * redirected.
+ */
 static enum verdict probe_redirect(struct rule_run *run)
 {
 	bool requests = run->rule->number == REDIRECTED_REQUESTS;
@@ -594,9 +602,9 @@ static bool translates(const struct gpu *g)
 #define CPU_REACH  ((INT64_C(1) << 52) - 1) /* of any x86 */
 
 /*
- * HMM gives GPU memory physical addresses at the top of what the CPU has. Where those are beyond what a
- * card's DMA reaches and DMA is direct, the driver takes host memory for the card from the first 4 GiB
- * alone (nv-vm.c nv_get_max_sysmem_address, nv_compute_gfp_mask).
+ * HMM gives GPU memory physical addresses at the top of what the CPU has. Where those are beyond
+ * what a card's DMA reaches and DMA is direct, the driver takes host memory for the card from the
+ * first 4 GiB alone (nv-vm.c nv_get_max_sysmem_address, nv_compute_gfp_mask).
  */
 enum hmm { HMM_HARMLESS, HMM_MAY_NARROW, HMM_NARROWS };
 
@@ -794,7 +802,10 @@ static const char *iommu_remedy(struct rule_run *run)
 
 /* ---- proposing pass-through ---- */
 
-/* Pass-through makes DMA direct: what that sets off is changed with it, or is a cost, which is returned. */
+/*
+ * Pass-through makes DMA direct: what that sets off is changed with it, or is a cost, which is
+ * returned.
+ */
 static const char *with_hmm(struct rule_run *run, struct change_set *out)
 {
 	const char *why;

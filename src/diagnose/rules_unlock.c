@@ -273,7 +273,9 @@ static bool may_need_keys(struct rule_run *run, size_t i, size_t j)
 	       !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
 }
 
-/* p2p-mailbox tells it of pairs that the driver leads astray, and BAR1 in use needs no more keys. */
+/*
+ * p2p-mailbox tells it of pairs that the driver leads astray, and BAR1 in use needs no more keys.
+ */
 static bool rm_tells(struct rule_run *run, size_t i, size_t j)
 {
 	struct fact_int connection = rm_of(run, i, j)->connection;

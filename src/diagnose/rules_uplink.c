@@ -17,7 +17,10 @@ static const struct pci_function *uplink_of(const struct gpu *g)
 	return top;
 }
 
-/* A bridge above it that may be a switch's port, whose registers were not read; NULL: there is none. */
+/*
+ * A bridge above it that may be a switch's port, whose registers were not read; NULL: there is
+ * none.
+ */
 static const struct pci_function *unread_above(const struct gpu *g)
 {
 	for (const struct pci_function *f = g->pci->parent; f; f = f->parent)

@@ -159,7 +159,9 @@
 #define TREE_TODO                                                                                  \
 	"unset NCCL_TOPO_FILE; in a virtual machine or container check that all of /sys is visible"
 
-/* What NCCL warns of, by what its line holds; the first row counts. NCCL 2.18 to 2.30, src (WARN). */
+/*
+ * What NCCL warns of, by what its line holds; the first row counts. NCCL 2.18 to 2.30, src (WARN).
+ */
 #define WARNED(in_what, meaning, todo)                                                             \
 	{                                                                                          \
 		RUN_NCCL_ERROR, -1, meaning, todo, in_what                                         \

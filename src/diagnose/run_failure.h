@@ -14,7 +14,10 @@ struct run_failure_meaning {
 	const char *todo;
 	const char *in_what;  /* only where the failure's `what` holds it; NULL: anywhere */
 	enum run_waits waits; /* RUN_WAITS_UNKNOWN: any */
-	/* Instead, where NCCL_P2P_DISABLE=1 is set: NCCL did not ask for peer access. NULL: the same */
+	/*
+	 * Instead, where NCCL_P2P_DISABLE=1 is set: NCCL did not ask for peer access. NULL: the
+	 * same
+	 */
 	const char *without_p2p;
 	/* Instead, where a module for peer memory is loaded. NULL: the same */
 	const char *with_peermem;

@@ -11,10 +11,11 @@
 const char *const symptom_words[] = {"hang", "wrong-data", "slow", "crash", "refused", NULL};
 
 /*
- * In the order of how often each is the cause where nothing is known; the confirmed causes of tests/incidents and of
- * the references of the rules. `rules`: what shows or excludes it; none: no fact of a machine can, so it is never left
- * out. `signs`: what shows it too, and excludes nothing. PEERS_OVER_PCIE: only where the driver does not refuse the pair, whose
- * copies go through host memory then.
+ * In the order of how often each is the cause where nothing is known; the confirmed causes of
+ * tests/incidents and of the references of the rules. `rules`: what shows or excludes it; none: no
+ * fact of a machine can, so it is never left out. `signs`: what shows it too, and excludes nothing.
+ * PEERS_OVER_PCIE: only where the driver does not refuse the pair, whose copies go through host
+ * memory then.
  */
 static const struct cause {
 	const char *id, *cause;
@@ -176,7 +177,10 @@ static const struct outcome *outcome_of(const struct diagnosis *d, const char *r
 	return NULL;
 }
 
-/* A finding with a map of pairs concerns those; any other may concern every pair, unless it is about a third GPU. */
+/*
+ * A finding with a map of pairs concerns those; any other may concern every pair, unless it is
+ * about a third GPU.
+ */
 static bool concerns(const struct diagnosis *d, const struct finding *f, int a, int b)
 {
 	const struct machine *m = d->topology->machine;

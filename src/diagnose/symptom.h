@@ -29,9 +29,9 @@ struct suspect {
 enum { SUSPECTS_MAX = 20 };
 
 /*
- * The causes, the most likely first: those that a finding shows, by confidence and severity, then the others, as often
- * as they are the cause. A cause all of whose rules are fine is left out. `a` and `b`: the GPUs of the pair that shows
- * the symptom; -1: not stated. Returns how many.
+ * The causes, the most likely first: those that a finding shows, by confidence and severity, then
+ * the others, as often as they are the cause. A cause all of whose rules are fine is left out. `a`
+ * and `b`: the GPUs of the pair that shows the symptom; -1: not stated. Returns how many.
  */
 size_t diagnosis_suspects(const struct diagnosis *d, enum symptom s, int a, int b,
 			  struct suspect ret[static SUSPECTS_MAX]);

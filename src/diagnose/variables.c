@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The variables that communication libraries read. NCCL's names, kinds, versions and defaults: NVIDIA/nccl
- * at its tags 2.3.5 to 2.30.7, where NCCL_PARAM and its getenv calls name them; deprecations:
- * docs/userguide/source/env.rst there. The others': openucx/ucx src/uct/ib and src/ucp/core,
- * open-mpi/ompi opal/mca/common/ucx, NVIDIA/nvshmem src/modules/transport/common/env_defs.h, and
- * PyTorch's ProcessGroupGloo.
+ * The variables that communication libraries read. NCCL's names, kinds, versions and defaults:
+ * NVIDIA/nccl at its tags 2.3.5 to 2.30.7, where NCCL_PARAM and its getenv calls name them;
+ * deprecations: docs/userguide/source/env.rst there. The others': openucx/ucx src/uct/ib and
+ * src/ucp/core, open-mpi/ompi opal/mca/common/ucx, NVIDIA/nvshmem
+ * src/modules/transport/common/env_defs.h, and PyTorch's ProcessGroupGloo.
  */
 #include "diagnose/variables.h"
 

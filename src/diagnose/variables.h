@@ -50,7 +50,10 @@ const struct variable *variable_find(const char *name);
 const struct variable *variable_named(const char *name);
 /* NCCL's known name at an edit distance of 1 or 2, the nearest if there are several; else NULL. */
 const struct variable *variable_near(const char *name);
-/* The value that it has in this release of NCCL (0: not known) when nobody sets it; NULL: it depends. */
+/*
+ * The value that it has in this release of NCCL (0: not known) when nobody sets it; NULL: it
+ * depends.
+ */
 const char *variable_normal(const struct variable *v, int version);
 const char *variable_kind_word(enum variable_kind kind); /* "integer" */
 

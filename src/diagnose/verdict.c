@@ -288,7 +288,10 @@ static struct tally tally_pairs(const struct topology *t, enum endpoint_kind oth
 
 #define CAVEATS_NAMED 3
 
-/* A warning that the counts of direct pairs do not show: one about some pairs, slow ones for instance, or about all. */
+/*
+ * A warning that the counts of direct pairs do not show: one about some pairs, slow ones for
+ * instance, or about all.
+ */
 static bool is_caveat(const struct finding *f)
 {
 	return finding_contradicts(f) || (f->severity > SEVERITY_INFO && f->pairs);

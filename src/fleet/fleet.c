@@ -35,7 +35,10 @@ void fleet_free(struct fleet *f)
 	arena_free(f->arena);
 }
 
-/* Names of files may hold line feeds, which would begin a line of the report. Different names stay different. */
+/*
+ * Names of files may hold line feeds, which would begin a line of the report. Different names stay
+ * different.
+ */
 static void put_line(struct strbuf *out, const char *name)
 {
 	for (const char *s = name; *s; s++)
@@ -233,7 +236,9 @@ static void make_groups(struct fleet *f)
 	qsort(f->hosts, f->host_n, sizeof(*f->hosts), by_name);
 }
 
-/* A few hosts that lack a device, or have one more, are no other kind of host. Groups come by size. */
+/*
+ * A few hosts that lack a device, or have one more, are no other kind of host. Groups come by size.
+ */
 static void find_odd(struct fleet_group *g, size_t n)
 {
 	for (size_t i = 1; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many hosts side by side: of each, what can be compared with others, read from the JSON of check, test and bench. Then
- * who differs from hosts of the same hardware, in facts and in figures.
+ * Many hosts side by side: of each, what can be compared with others, read from the JSON of check,
+ * test and bench. Then who differs from hosts of the same hardware, in facts and in figures.
  */
 #pragma once
 
@@ -20,8 +20,8 @@
 /* Slower than the others by less than this share is nothing. */
 #define FLEET_FLOOR 0.05
 /*
- * Slower by less than this many standard deviations, estimated from the median absolute deviation, neither. With
- * many figures it is more, so that none of a healthy fleet passes it by chance.
+ * Slower by less than this many standard deviations, estimated from the median absolute deviation,
+ * neither. With many figures it is more, so that none of a healthy fleet passes it by chance.
  */
 #define FLEET_SIGMAS 3.5
 
@@ -324,7 +324,10 @@ struct fleet_change {
 /* In the fleet's memory; both are hosts of it. */
 struct fleet_change *fleet_changes(struct fleet *f, const struct fleet_host *before,
 				   const struct fleet_host *now, size_t *ret_n);
-/* The kernel log in what check prints now, and the index of its first line that what it printed before lacks. */
+/*
+ * The kernel log in what check prints now, and the index of its first line that what it printed
+ * before lacks.
+ */
 size_t fleet_new_log(const json_t *before, const json_t *now, const json_t **ret_lines);
 
 /* New reference; all that fleet_add_fleet needs, and what was found. `head` is kept. */

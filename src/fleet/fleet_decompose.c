@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which part of a host explains its low figures: the host, a GPU, one direction of a GPU, or a pair. Medians are taken
- * out in that order, as in Tukey's median polish, so that the smallest part that explains them is named.
+ * Which part of a host explains its low figures: the host, a GPU, one direction of a GPU, or a
+ * pair. Medians are taken out in that order, as in Tukey's median polish, so that the smallest part
+ * that explains them is named.
  */
 #include "fleet/fleet.h"
 
@@ -11,7 +12,10 @@
 
 #include <string.h>
 
-/* So many of a part's figures are low when the part itself is the cause; low: by half of what makes an outlier. */
+/*
+ * So many of a part's figures are low when the part itself is the cause; low: by half of what makes
+ * an outlier.
+ */
 #define COVERAGE 0.9
 /* Fewer figures than this do not make a part. */
 #define PART_LEAST 2

@@ -16,7 +16,10 @@ struct entry {
 	unsigned key, value, host;
 };
 
-/* A host that lacks more than this share of the facts that most know is reported as one that was not seen well. */
+/*
+ * A host that lacks more than this share of the facts that most know is reported as one that was
+ * not seen well.
+ */
 #define MUCH_UNKNOWN 0.1
 
 static int compare_entries(const void *a, const void *b)

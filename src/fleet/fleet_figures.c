@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of hosts with the same hardware: the usual value of each, and how far each host is below. */
+/*
+ * Figures of hosts with the same hardware: the usual value of each, and how far each host is below.
+ */
 #include "fleet/fleet.h"
 
 #include "base/alloc.h"
@@ -14,11 +16,15 @@
 /* From the median absolute deviation to the standard deviation of a normal distribution. */
 #define MAD_TO_SIGMA 1.4826
 /*
- * n values lie closer to their own median than to that of all hosts that there could be. The median of the deviations of many
- * figures is that of all times about 1 - MAD_LOSS / n: 0.75 of it with 5 hosts, 0.92 with 16 (drawn normal values).
+ * n values lie closer to their own median than to that of all hosts that there could be. The median
+ * of the deviations of many figures is that of all times about 1 - MAD_LOSS / n: 0.75 of it with 5
+ * hosts, 0.92 with 16 (drawn normal values).
  */
 #define MAD_LOSS 1.25
-/* So much of what the standard deviation of normal values knows of itself, their median absolute deviation knows. */
+/*
+ * So much of what the standard deviation of normal values knows of itself, their median absolute
+ * deviation knows.
+ */
 #define MAD_EFFICIENCY 0.37
 /* What deviates so much is named however little is known of the noise. */
 #define MOST_SIGMAS 10
@@ -164,7 +170,10 @@ static void pool_sigmas(struct measured *m, size_t n)
 	}
 }
 
-/* So many standard deviations that about one in a hundred healthy fleets of n figures has one further away. */
+/*
+ * So many standard deviations that about one in a hundred healthy fleets of n figures has one
+ * further away.
+ */
 static double sigmas_for(size_t n)
 {
 	double k = sqrt(2 * log(100.0 * (double)(n ? n : 1)));
@@ -173,8 +182,9 @@ static double sigmas_for(size_t n)
 }
 
 /*
- * The same where the standard deviation is itself estimated, from `alike` figures of n hosts, and so is the usual value: the
- * quantile of Student's distribution (Wallace's approximation), and the error of the median of n.
+ * The same where the standard deviation is itself estimated, from `alike` figures of n hosts, and
+ * so is the usual value: the quantile of Student's distribution (Wallace's approximation), and the
+ * error of the median of n.
  */
 static double sigmas_of_few(double k, size_t n, size_t alike)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fleet as JSON and back (docs/json.md): so results of racks can be merged without their files. */
+/*
+ * A fleet as JSON and back (docs/json.md): so results of racks can be merged without their files.
+ */
 #include "fleet/fleet.h"
 
 #include "base/alloc.h"
@@ -71,7 +73,10 @@ static json_t *figure_keys_json(const struct fleet *f)
 	return a;
 }
 
-/* Facts that are not as on the group's first host, by the number of the fact: text, or null for unknown. */
+/*
+ * Facts that are not as on the group's first host, by the number of the fact: text, or null for
+ * unknown.
+ */
 static json_t *differs_json(const struct fleet *f, const struct fleet_host *h,
 			    const unsigned *reference)
 {
@@ -255,7 +260,10 @@ void fleet_json(const struct fleet *f, json_t *head)
 struct tables {
 	unsigned *keys, *figures;
 	size_t key_n, figure_n;
-	/* By number of the fact: its value on the host that is read, and on the first host of the group. 0: unknown. */
+	/*
+	 * By number of the fact: its value on the host that is read, and on the first host of the
+	 * group. 0: unknown.
+	 */
 	unsigned *values, *first;
 	/* The facts that one of the two has, those of the first host in front. */
 	unsigned *list;

@@ -148,7 +148,10 @@ static const json_t *function_at(const struct reader *r, const char *address)
 	return number && r->functions ? r->functions[number - 1] : NULL;
 }
 
-/* The function of a device and the bridges above it: "GPU3", "1 above GPU3". A bridge above several is the first's. */
+/*
+ * The function of a device and the bridges above it: "GPU3", "1 above GPU3". A bridge above several
+ * is the first's.
+ */
 static void take_ports(struct reader *r, const char *device, const char *address)
 {
 	char slot[SLOT_SIZE];
@@ -204,7 +207,10 @@ static void take_nics(struct reader *r)
 
 /* ---- the host ---- */
 
-/* Parameters that name this host, its disks or its network, and the kernel's file, whose version is a fact of its own. */
+/*
+ * Parameters that name this host, its disks or its network, and the kernel's file, whose version is
+ * a fact of its own.
+ */
 static bool is_own_word(const char *name)
 {
 	static const char *const own[] = {"BOOT_IMAGE", "root",        "resume",

@@ -63,7 +63,9 @@ static int read_member(struct pages *p, struct pasted_text *ret, bool *ret_damag
 	return 0;
 }
 
-/* What is missing is not absent. Only the first damage is named: what follows it is a consequence. */
+/*
+ * What is missing is not absent. Only the first damage is named: what follows it is a consequence.
+ */
 static void add_damage(struct pages *p, struct pasted *t, const char *name)
 {
 	const char *what = p->api.error_string(p->archive);

@@ -98,8 +98,8 @@ static bool goes_on(const char *less, size_t n, const char *more, size_t more_n)
 }
 
 /*
- * `uname -a` gives the release alone, /proc/version the compiler too, and the log of Ubuntu's kernel the package: they agree.
- * Of anything else the rest of a line is another statement.
+ * `uname -a` gives the release alone, /proc/version the compiler too, and the log of Ubuntu's
+ * kernel the package: they agree. Of anything else the rest of a line is another statement.
  */
 static bool is_shortened(const char *path, const struct source_entry *old, const char *data,
 			 size_t size)
@@ -137,7 +137,10 @@ static struct rival rival(struct claims *c, int error, const char *data, size_t 
 			      arena_strdup(c->arena, at), time};
 }
 
-/* What both texts may say in turn is true of the newer one; what no time changes tells machines apart. */
+/*
+ * What both texts may say in turn is true of the newer one; what no time changes tells machines
+ * apart.
+ */
 static void settle(struct claims *c, const char *path, const struct source_entry *old,
 		   const struct answer *x)
 {
@@ -322,7 +325,10 @@ bool claim_function(struct claims *c, struct claim_at at, const char *address,
 	const size_t before = c->answer_n;
 	struct pci_address a;
 
-	/* One more than a machine may have: it is refused for that, and the others only take memory. */
+	/*
+	 * One more than a machine may have: it is refused for that, and the others only take
+	 * memory.
+	 */
 	if (c->function_n > MACHINE_MOST_FUNCTIONS || pci_address_parse(address, &a) < 0 ||
 	    a.domain == PCI_NO_ADDRESS)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What texts state about one machine: answers by path, as a live machine would give them, each with
- * the text and line that states it. Where two texts disagree, the newer one counts if both show their times; else the
- * answer is unknown. Both lines are named.
+ * the text and line that states it. Where two texts disagree, the newer one counts if both show
+ * their times; else the answer is unknown. Both lines are named.
  */
 #pragma once
 
@@ -58,8 +58,8 @@ void claim_line(struct claims *c, struct claim_at at, const char *line, const ch
 	__attribute__((format(printf, 4, 5)));
 
 /*
- * An output that would state the path, or what lies below it, was cut off here. Of two paths the longer decides, and what
- * is stated is known.
+ * An output that would state the path, or what lies below it, was cut off here. Of two paths the
+ * longer decides, and what is stated is known.
  */
 void claim_cut(struct claims *c, struct claim_at at, const char *path, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -25,8 +25,8 @@ static const char *name_of(const struct claims *c, const char *label)
 }
 
 /*
- * Where a text shows the NIC's address, that one; else nothing assigns what lspci lists to its name, and a stand-in
- * is used.
+ * Where a text shows the NIC's address, that one; else nothing assigns what lspci lists to its
+ * name, and a stand-in is used.
  */
 static void put_address(struct claims *c, const char *name, size_t i)
 {
@@ -63,8 +63,8 @@ static void put_ports(struct claims *c, const char *name)
 }
 
 /*
- * "nic/NIC0/listed" of a matrix, "nic/mlx5_0/named" of other outputs: each name once, as several texts may have
- * the same.
+ * "nic/NIC0/listed" of a matrix, "nic/mlx5_0/named" of other outputs: each name once, as several
+ * texts may have the same.
  */
 static size_t list_nics(struct claims *c, struct strbuf *names)
 {

@@ -61,7 +61,10 @@ static bool is_listed(const struct claims *c, const char *address)
 	return stated_text(c, path) != NULL;
 }
 
-/* The addresses of GPUs: "gpu/0000:41:00.0/listed", and what lspci lists as NVIDIA's of a display class. */
+/*
+ * The addresses of GPUs: "gpu/0000:41:00.0/listed", and what lspci lists as NVIDIA's of a display
+ * class.
+ */
 static size_t collect_addresses(struct claims *c, char (*ret)[PCI_ADDRESS_LEN], size_t max)
 {
 	AUTO_FREE struct source_entry *entries = NULL;
@@ -104,7 +107,10 @@ static const struct source_entry *stated_entry(const struct claims *c, const cha
 	return e && !e->error ? e : NULL;
 }
 
-/* "4090" of "NVIDIA GeForce RTX 4090": letters and digits with a digit among them, but not the size of its memory. */
+/*
+ * "4090" of "NVIDIA GeForce RTX 4090": letters and digits with a digit among them, but not the size
+ * of its memory.
+ */
 static size_t name_word(const char **s)
 {
 	for (;;) {
@@ -121,7 +127,10 @@ static size_t name_word(const char **s)
 	}
 }
 
-/* Tools write a name in several ways, and some only its beginning; two without a number may be the same. */
+/*
+ * Tools write a name in several ways, and some only its beginning; two without a number may be the
+ * same.
+ */
 static bool may_be_same_model(const char *a, const char *b)
 {
 	size_t words = 0, n, k;
@@ -133,7 +142,10 @@ static bool may_be_same_model(const char *a, const char *b)
 	return !words;
 }
 
-/* What a tool of the driver calls the GPU of this number or address, and lspci the one at the other address. */
+/*
+ * What a tool of the driver calls the GPU of this number or address, and lspci the one at the other
+ * address.
+ */
 static bool is_other_model(const struct claims *c, const struct source_entry *model,
 			   const char *address)
 {
@@ -300,7 +312,10 @@ static void move_to_addresses(struct claims *c, const struct gpus *g)
 	}
 }
 
-/* "gpu/~bar1-2/bar1_bytes": the third of blocks that do not name their GPU, if there is one for each. */
+/*
+ * "gpu/~bar1-2/bar1_bytes": the third of blocks that do not name their GPU, if there is one for
+ * each.
+ */
 static void move_unnamed(struct claims *c, const struct gpus *g)
 {
 	static const char *const kinds[] = {"bar1-", "fb-"};
@@ -515,7 +530,10 @@ static void put_environment(struct claims *c)
 	source_put_origin(c->map, "environment.txt", source_origin(c->map, entries[0].path));
 }
 
-/* As lscpu ("hypervisor") names what /sys/hypervisor or DMI would show, or the kernel log ("guest", which comes first). */
+/*
+ * As lscpu ("hypervisor") names what /sys/hypervisor or DMI would show, or the kernel log ("guest",
+ * which comes first).
+ */
 static void put_hypervisor(struct claims *c, const struct source_entry *e)
 {
 	char *name = arena_strdup(c->arena, e->data);
@@ -607,7 +625,9 @@ static const char *gap_path(struct claims *c, const struct gpus *g, const char *
 	return path;
 }
 
-/* The first place where something is cut off counts, and more than that another text has all of it. */
+/*
+ * The first place where something is cut off counts, and more than that another text has all of it.
+ */
 static void put_gaps(struct claims *c, const struct gpus *g)
 {
 	for (int cut = 0; cut < 2; cut++)

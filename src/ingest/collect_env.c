@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of PyTorch's torch/utils/collect_env.py, which vLLM's has too, and of SGLang's check_env.py, that other
- * tools do not print. The matrix and the list of GPUs that they contain are nvidia-smi's.
+ * The lines of PyTorch's torch/utils/collect_env.py, which vLLM's has too, and of SGLang's
+ * check_env.py, that other tools do not print. The matrix and the list of GPUs that they contain
+ * are nvidia-smi's.
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -32,7 +33,10 @@ static const char *driver_version(const struct text_line *l)
 	return v && is_driver_version(v) ? v : NULL;
 }
 
-/* "Linux-6.8.0-47-generic-x86_64-with-glibc2.35" of Python's platform.platform(): the length of the release; 0: none. */
+/*
+ * "Linux-6.8.0-47-generic-x86_64-with-glibc2.35" of Python's platform.platform(): the length of the
+ * release; 0: none.
+ */
 static size_t release_length(const char *s)
 {
 	static const char *const machines[] = {"-x86_64-", "-aarch64-", "-ppc64le-"};
@@ -56,7 +60,10 @@ static const char *kernel_release(const struct text_line *l)
 	return isdigit((unsigned char)*v) && release_length(v) ? v : NULL;
 }
 
-/* "[pip3] nvidia-nccl-cu12==2.21.5", "[conda] nvidia-nccl-cu12  2.21.5  pypi_0  pypi": -1: another line */
+/*
+ * "[pip3] nvidia-nccl-cu12==2.21.5", "[conda] nvidia-nccl-cu12 2.21.5 pypi_0 pypi": -1: another
+ * line
+ */
 static int64_t nccl_version_in(const struct text_line *l)
 {
 	const char *s = strstr(line_text(l), "nvidia-nccl-cu");
@@ -87,8 +94,8 @@ static bool belongs(const struct text_line *l)
 }
 
 /*
- * The driver's version comes some lines behind the platform, with the GPUs between: the number of the line behind which the
- * page has a mark or ends before it; 0: it goes on.
+ * The driver's version comes some lines behind the platform, with the GPUs between: the number of
+ * the line behind which the page has a mark or ends before it; 0: it goes on.
  */
 static unsigned find_break(const struct text_line *lines, size_t from, size_t n)
 {

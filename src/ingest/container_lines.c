@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables that are passed to programs elsewhere than in a shell: to a container (docker run -e, compose,
- * kubectl), and to the ranks of a job (mpirun -x, srun --export).
+ * Variables that are passed to programs elsewhere than in a shell: to a container (docker run -e,
+ * compose, kubectl), and to the ranks of a job (mpirun -x, srun --export).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -39,7 +39,9 @@ static const struct launcher {
 	{"srun", {"--export", "--export="}},
 };
 
-/* "$ sudo docker run ..." and "root@box:~# docker run ...": the command without what is in front. */
+/*
+ * "$ sudo docker run ..." and "root@box:~# docker run ...": the command without what is in front.
+ */
 static const char *behind_prompt(const char *s)
 {
 	const char *mark = strpbrk(s, "$#");
@@ -207,8 +209,8 @@ static void write_variable(const char *variable, void *to)
 }
 
 /*
- * The rest of the command names folders, images and users. Written as the same launcher with one option for each
- * variable, which is read as the whole line is.
+ * The rest of the command names folders, images and users. Written as the same launcher with one
+ * option for each variable, which is read as the whole line is.
  */
 const char *launch_keep(const struct part *p, const struct text_line *l, struct arena *a)
 {
@@ -247,7 +249,9 @@ void launch_observe(const struct part *p, struct machine *m)
 
 /* ---- compose, kubectl ---- */
 
-/* "  NCCL_DEBUG: INFO", "NCCL_DEBUG:   INFO": one word, so that prose about a variable does not count. */
+/*
+ * " NCCL_DEBUG: INFO", "NCCL_DEBUG: INFO": one word, so that prose about a variable does not count.
+ */
 static const char *map_variable(struct arena *a, const struct text_line *l)
 {
 	const char *s = line_text(l);

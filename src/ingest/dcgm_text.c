@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What dcgmi prints: diag (dcgmi/Diag.cpp of DCGM 2 to 4), health, and nvlink --link-status (dcgmi/Nvlink.cpp). */
+/*
+ * What dcgmi prints: diag (dcgmi/Diag.cpp of DCGM 2 to 4), health, and nvlink --link-status
+ * (dcgmi/Nvlink.cpp).
+ */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
 
@@ -68,7 +71,10 @@ static void add_gpu(struct test *t, int gpu)
 		t->gpus[t->gpu_n++] = gpu;
 }
 
-/* "Fail", "Fail - All", "Fail - GPU: 0", "Fail - GPUs: 0, 2"; DCGM 4 has a row "GPU0: Fail" for each GPU. */
+/*
+ * "Fail", "Fail - All", "Fail - GPU: 0", "Fail - GPUs: 0, 2"; DCGM 4 has a row "GPU0: Fail" for
+ * each GPU.
+ */
 static void read_result(struct test *t, const struct machine *m, const char *s)
 {
 	unsigned number;
@@ -103,8 +109,9 @@ static size_t down_length(const char *s)
 }
 
 /*
- * The warnings speak of nothing but NVLinks that are down, which is what DCGM calls a failure of its test of PCIe on cards
- * without NVLink (NVIDIA/DCGM#49). Rows are wrapped at any character, so blanks do not count.
+ * The warnings speak of nothing but NVLinks that are down, which is what DCGM calls a failure of
+ * its test of PCIe on cards without NVLink (NVIDIA/DCGM#49). Rows are wrapped at any character, so
+ * blanks do not count.
  */
 static bool only_links(const char *warnings)
 {
@@ -150,11 +157,16 @@ static void end_test(const struct part *p, struct machine *m, struct test *t)
 	*t = (struct test){0};
 }
 
-/* Longer texts go on in the next row, from this very character on. Cells of that table are not wider than the second figure. */
+/*
+ * Longer texts go on in the next row, from this very character on. Cells of that table are not
+ * wider than the second figure.
+ */
 #define TEXT_WIDTH 45
 #define CELL_WIDTH 48
 
-/* "| PCIe                      | Fail - All        |": both cells, in the arena; false: a frame or a title. */
+/*
+ * "| PCIe | Fail - All |": both cells, in the arena; false: a frame or a title.
+ */
 static bool read_cells(struct arena *a, const struct text_line *l, const char **ret_name,
 		       const char **ret_value)
 {
@@ -196,7 +208,10 @@ static void read_row(const struct part *p, struct machine *m, const struct text_
 		read_result(t, m, value + strspn(value, " "));
 }
 
-/* Of dcgmi health, whose rows name a monitor and end in a sentence, only the links: what else it reports the driver tells too. */
+/*
+ * Of dcgmi health, whose rows name a monitor and end in a sentence, only the links: what else it
+ * reports the driver tells too.
+ */
 static void read_health(const struct part *p, struct machine *m, const struct text_line *l)
 {
 	const char *link = strstr(l->text, "'s NvLink link "), *gpu = link;

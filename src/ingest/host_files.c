@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of /proc and the output of small tools: one machine's kernel, driver, modules, limits and variables. */
+/*
+ * Files of /proc and the output of small tools: one machine's kernel, driver, modules, limits and
+ * variables.
+ */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
 
@@ -67,7 +70,10 @@ bool cmdline_goes_on(const struct text_line *l, const struct text_line *below)
 	return goes_on;
 }
 
-/* A line that begins with another parameter may have lost its start, unless the command is above it. */
+/*
+ * A line that begins with another parameter may have lost its start, unless the command is above
+ * it.
+ */
 size_t cmdline_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char *s = line_text(&lines[0]);
@@ -164,7 +170,10 @@ static bool is_param(const struct text_line *l)
 	return n > 3 && s[n] == ':' && isupper((unsigned char)*s) && (s[n + 1] == ' ' || !s[n + 1]);
 }
 
-/* "RegistryDwords: "a=1;b=" that a terminal or the end of a text broke: the number of the line; 0: there is none. */
+/*
+ * "RegistryDwords: "a=1;b=" that a terminal or the end of a text broke: the number of the line; 0:
+ * there is none.
+ */
 static unsigned unclosed_quote(const struct text_line *lines, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -320,8 +329,8 @@ size_t lsmod_none_match(struct part *p, const struct text_line *lines, size_t n)
 }
 
 /*
- * Not a fact: the lines may be missing because the author left them out. The modules that the command would have
- * shown follow its line.
+ * Not a fact: the lines may be missing because the author left them out. The modules that the
+ * command would have shown follow its line.
  */
 void lsmod_none_observe(const struct part *p, struct machine *m)
 {
@@ -531,9 +540,9 @@ size_t environment_match(struct part *p, const struct text_line *lines, size_t n
 }
 
 /*
- * Adds a value without its quotes and returns where it ends, as a shell splits words: a command, another variable or a
- * comment may follow. A list with blanks behind its commas, and a value that begins with a blank, are mistakes worth
- * seeing, so they are kept.
+ * Adds a value without its quotes and returns where it ends, as a shell splits words: a command,
+ * another variable or a comment may follow. A list with blanks behind its commas, and a value that
+ * begins with a blank, are mistakes worth seeing, so they are kept.
  */
 static const char *read_value(const char *s, struct strbuf *ret)
 {
@@ -578,8 +587,9 @@ void environment_decode(const struct part *p, struct claims *c)
 /* ---- the launcher of DeepSpeed ---- */
 
 /*
- * "[2024-09-08 23:02:49,632] [INFO] [launch.py:139:main] 0 NCCL_DEBUG=INFO" (deepspeed/launcher/launch.py, 0.3 to 0.17): the
- * rank of the node and each variable that has NCCL in its name; "... Setting CUDA_VISIBLE_DEVICES=0,1" is what the ranks get.
+ * "[2024-09-08 23:02:49,632] [INFO] [launch.py:139:main] 0 NCCL_DEBUG=INFO"
+ * (deepspeed/launcher/launch.py, 0.3 to 0.17): the rank of the node and each variable that has NCCL
+ * in its name; "... Setting CUDA_VISIBLE_DEVICES=0,1" is what the ranks get.
  */
 static const char *launched_variable(const struct text_line *l)
 {

@@ -18,8 +18,8 @@ struct split {
 };
 
 /*
- * The length of the host's name in "gpu7: text"; 0: there is none. Hosts of a cluster are numbered, unlike "kernel: ".
- * pdsh prints an empty line as "gpu7: ", whose blank is gone here.
+ * The length of the host's name in "gpu7: text"; 0: there is none. Hosts of a cluster are numbered,
+ * unlike "kernel: ". pdsh prints an empty line as "gpu7: ", whose blank is gone here.
  */
 static size_t name_length(const char *s)
 {
@@ -139,7 +139,9 @@ static bool add_range(struct arena *a, struct names *names, const char *before, 
 	return true;
 }
 
-/* "gpu[7-8,12],login1 (4)": false: it is something else, without a number, or names too many hosts. */
+/*
+ * "gpu[7-8,12],login1 (4)": false: it is something else, without a number, or names too many hosts.
+ */
 static bool read_heading(struct arena *a, const char *s, struct names *ret)
 {
 	*ret = (struct names){0};

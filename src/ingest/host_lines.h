@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs of several hosts in one text: each line behind the name of its host, as pdsh and clush print them, or below a
- * heading with the names of the hosts that printed it, as clush -b and dshbak do.
+ * Outputs of several hosts in one text: each line behind the name of its host, as pdsh and clush
+ * print them, or below a heading with the names of the hosts that printed it, as clush -b and
+ * dshbak do.
  */
 #pragma once
 
@@ -15,15 +16,18 @@ struct host_lines {
 };
 
 /*
- * The lines of each host, in their order and without the name. 0: the text is not of this form, which the outputs that
- * are found in it show. The arrays are allocated in the arena.
+ * The lines of each host, in their order and without the name. 0: the text is not of this form,
+ * which the outputs that are found in it show. The arrays are allocated in the arena.
  */
 size_t host_lines_split(struct arena *a, struct text_line *lines, size_t n,
 			struct host_lines **ret);
 
 /* ---- a text that comes in pieces ---- */
 
-/* Whose line is whose, from the first piece on. Number 0 are the lines that no host's name is in front of. */
+/*
+ * Whose line is whose, from the first piece on. Number 0 are the lines that no host's name is in
+ * front of.
+ */
 struct host_stream {
 	struct arena *arena;
 	bool grouped; /* headings name the hosts of the lines below */

@@ -158,8 +158,8 @@ static int has_no_hosts(const char *path, const char *host)
 }
 
 /*
- * Several texts describe one machine, that of `host` (NULL: of all of them); a recording is a machine
- * by itself.
+ * Several texts describe one machine, that of `host` (NULL: of all of them); a recording is a
+ * machine by itself.
  */
 static int open_all(const char *const *paths, size_t n, const char *host, struct pasted *t,
 		    struct source **ret)

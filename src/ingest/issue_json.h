@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A page of GitHub as JSON: an issue and its comments, as the API and `gh issue view --json` give them. */
+/*
+ * A page of GitHub as JSON: an issue and its comments, as the API and `gh issue view --json` give
+ * them.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -26,10 +29,13 @@ struct issue_posts {
 bool issue_json_begins(const char *text, size_t n);
 /* What the start of such a page shows; for messages. */
 bool issue_json_recognise(const char *text, size_t size);
-/* False: it is something else. Several values may follow each other, as `gh api --paginate` prints them. */
+/*
+ * False: it is something else. Several values may follow each other, as `gh api --paginate` prints
+ * them.
+ */
 bool issue_json_read(const char *text, size_t size, struct arena *a, struct issue_posts *ret);
 /*
- * Whose texts describe the machine: of the one who opened the issue, or of the first who shows an output where only
- * comments are given. `shows` says whether a text has any.
+ * Whose texts describe the machine: of the one who opened the issue, or of the first who shows an
+ * output where only comments are given. `shows` says whether a text has any.
  */
 const char *issue_author(const struct issue_posts *p, bool (*shows)(const char *text, size_t size));

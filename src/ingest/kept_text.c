@@ -73,7 +73,9 @@ static bool command_matters(const char *command)
 	return false;
 }
 
-/* The command that the splitter found above the next part counts; other lines only separate parts. */
+/*
+ * The command that the splitter found above the next part counts; other lines only separate parts.
+ */
 static const char *gap_line(const struct text_line *l, const struct part *next, struct arena *a)
 {
 	char date[TEXT_TIME_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts as a recording holds them: the lines that something was read from, each with its number in the text
- * and the name of the file. Read back, they state what the texts stated, and leave unknown what those left
- * unknown.
+ * Texts as a recording holds them: the lines that something was read from, each with its number in
+ * the text and the name of the file. Read back, they state what the texts stated, and leave unknown
+ * what those left unknown.
  */
 #pragma once
 
@@ -16,7 +16,10 @@ struct strbuf;
 struct text_line;
 struct text_reducer;
 
-/* Appends the text `name` of line_n lines, which `reducer` kept; its parts are in the order of their lines. */
+/*
+ * Appends the text `name` of line_n lines, which `reducer` kept; its parts are in the order of
+ * their lines.
+ */
 void kept_text_write(const char *name, struct text_time time, const struct text_reducer *reducer,
 		     const struct text_line *lines, size_t line_n, const struct part *parts,
 		     size_t part_n, struct strbuf *out);

@@ -178,7 +178,10 @@ static void compare(const struct part *p, struct machine *m, const struct one_bo
 	}
 }
 
-/* The last boot and the one before it; what only one of them shows may have been left out of the text. */
+/*
+ * The last boot and the one before it; what only one of them shows may have been left out of the
+ * text.
+ */
 void kernel_lines_observe(const struct part *p, struct machine *m)
 {
 	struct arena *a = arena_new();

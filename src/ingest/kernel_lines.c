@@ -23,7 +23,10 @@ static bool is_bare(const char *s)
 	       text_starts_with(s, "DMAR: ") || text_starts_with(s, "AMD-Vi: ");
 }
 
-/* "[1613602600.236562] [host1:23725:0]  cuda_ipc_cache.c:114  UCX  ERROR ...": UCX's stamp has the same form. */
+/*
+ * "[1613602600.236562] [host1:23725:0] cuda_ipc_cache.c:114 UCX ERROR ...": UCX's stamp has the
+ * same form.
+ */
 static bool is_of_ucx(const char *s)
 {
 	return *s == '[' && strstr(s, "  UCX  ");
@@ -65,7 +68,10 @@ static bool is_boot_line(const struct text_line *l)
 	       boot_value(l, cmdline_keys[1]);
 }
 
-/* "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog: the length of the name; 0: it has none. */
+/*
+ * "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog: the length of the name; 0: it has
+ * none.
+ */
 static size_t host_of_line(const struct text_line *l, const char **ret)
 {
 	const char *start = line_text(l), *mark = strstr(start, " kernel: "), *s = mark;
@@ -156,7 +162,10 @@ static void claim_version(const struct part *p, struct claims *c, const struct t
 		claim(c, at(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
-/* The vendor and the product are one text there. Bare machines of a cloud have its name as vendor too. */
+/*
+ * The vendor and the product are one text there. Bare machines of a cloud have its name as vendor
+ * too.
+ */
 static void claim_guest(const struct part *p, struct claims *c, const struct text_line *l,
 			const char *board)
 {
@@ -233,8 +242,8 @@ static void claim_xid_gpu(const struct part *p, struct claims *c, const struct t
 }
 
 /*
- * "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver is bound to this function, and nvidia is bound to
- * nothing but GPUs.
+ * "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver is bound to this function, and
+ * nvidia is bound to nothing but GPUs.
  */
 static void claim_resized_gpu(const struct part *p, struct claims *c, const struct text_line *l)
 {

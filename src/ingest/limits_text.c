@@ -13,7 +13,10 @@
 
 /* ---- df ---- */
 
-/* "Filesystem      Size  Used Avail Use% Mounted on", "Filesystem     1K-blocks   Used Available Use% Mounted on" */
+/*
+ * "Filesystem Size Used Avail Use% Mounted on", "Filesystem 1K-blocks Used Available Use% Mounted
+ * on"
+ */
 static bool is_heading(const struct text_line *l)
 {
 	return text_starts_with(line_text(l), "Filesystem ") && strstr(l->text, "Mounted on");

@@ -36,8 +36,8 @@ bool log_entry_add_value(struct strbuf *out, const json_t *v)
 }
 
 /*
- * "__REALTIME_TIMESTAMP", in microseconds: "2026-11-22T09:40:35.123456+0000 " in front of a host's name, as journalctl prints
- * it, "2026-11-22T09:40:35,123456+00:00 " without one, as dmesg.
+ * "__REALTIME_TIMESTAMP", in microseconds: "2026-11-22T09:40:35.123456+0000 " in front of a host's
+ * name, as journalctl prints it, "2026-11-22T09:40:35,123456+00:00 " without one, as dmesg.
  */
 static void add_time(struct strbuf *out, const json_t *entry, bool of_host)
 {

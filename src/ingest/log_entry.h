@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One message of the journal, by the names of its fields (systemd.journal-fields(7)), as the line that `journalctl` prints. */
+/*
+ * One message of the journal, by the names of its fields (systemd.journal-fields(7)), as the line
+ * that `journalctl` prints.
+ */
 #pragma once
 
 #include <jansson.h>

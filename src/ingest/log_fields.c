@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd src/shared/logs-show.c, output_verbose and output_export; systemd's "Journal Export Formats". */
+/*
+ * systemd src/shared/logs-show.c, output_verbose and output_export; systemd's "Journal Export
+ * Formats".
+ */
 #include "ingest/log_fields.h"
 
 #include "base/text.h"
@@ -134,7 +137,10 @@ void log_fields_done(struct log_fields *f)
 	*f = (struct log_fields){0};
 }
 
-/* "Sun 2026-11-22 09:40:35.123456 UTC [s=0f..;i=1;b=..;m=..;t=64e2..;x=..]": the time is also in the cursor. */
+/*
+ * "Sun 2026-11-22 09:40:35.123456 UTC [s=0f..;i=1;b=..;m=..;t=64e2..;x=..]": the time is also in
+ * the cursor.
+ */
 static bool begin_verbose(struct log_fields *f, const char *s, size_t n, struct strbuf *ret)
 {
 	const char *cursor = n && s[n - 1] == ']' ? memmem(s, n, " [s=", 4) : NULL;

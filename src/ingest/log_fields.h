@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal as NAME=VALUE (`journalctl -o verbose` and `-o export`), as the lines that it prints without: what reads those
- * needs no other form.
+ * The journal as NAME=VALUE (`journalctl -o verbose` and `-o export`), as the lines that it prints
+ * without: what reads those needs no other form.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ struct log_fields {
 };
 
 /*
- * The next line of a text, as it is (`raw`) and cleaned (`plain`). True: it is of a message. `ret` gets the message that
- * ended above it, if one did.
+ * The next line of a text, as it is (`raw`) and cleaned (`plain`). True: it is of a message. `ret`
+ * gets the message that ended above it, if one did.
  */
 bool log_fields_line(struct log_fields *f, const char *raw, size_t raw_n, const char *plain,
 		     size_t n, struct strbuf *ret);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* util-linux sys-utils/dmesg.c and lib/jsonwrt.c, 2.37 to 2.40; systemd src/shared/logs-show.c, 219 to 257. */
+/*
+ * util-linux sys-utils/dmesg.c and lib/jsonwrt.c, 2.37 to 2.40; systemd src/shared/logs-show.c, 219
+ * to 257.
+ */
 #include "ingest/log_json.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel log and the journal as JSON (`dmesg -J`, `journalctl -o json`, json-pretty and json-sse), as the lines that both
- * print without it: what reads those needs no other form.
+ * The kernel log and the journal as JSON (`dmesg -J`, `journalctl -o json`, json-pretty and
+ * json-sse), as the lines that both print without it: what reads those needs no other form.
  */
 #pragma once
 

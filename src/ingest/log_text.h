@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log as one text, however large it is: of a large one only the lines that are read, on the lines where they were. */
+/*
+ * A log as one text, however large it is: of a large one only the lines that are read, on the lines
+ * where they were.
+ */
 #pragma once
 
 #include "base/strbuf.h"
@@ -21,7 +24,10 @@ struct log_text {
 	size_t n;
 };
 
-/* "-" is standard input; a gzip file is unpacked, and refused if it is damaged. 0, or a negative errno with a sentence. */
+/*
+ * "-" is standard input; a gzip file is unpacked, and refused if it is damaged. 0, or a negative
+ * errno with a sentence.
+ */
 int log_text_read(const char *path, struct log_text *ret);
 void log_text_done(struct log_text *t);
 /* Puts the lines that are kept into `text`, where they were in the log. */

@@ -65,7 +65,9 @@ static const struct key *key_of(const struct text_line *l, const char **ret)
 	return NULL;
 }
 
-/* Headings of newer releases: "Virtualization features:", and lines below them that are not read. */
+/*
+ * Headings of newer releases: "Virtualization features:", and lines below them that are not read.
+ */
 static bool is_other(const struct text_line *l)
 {
 	static const char *const starts[] = {"Virtualization features:",
@@ -100,7 +102,10 @@ size_t lscpu_match(struct part *p, const struct text_line *lines, size_t n)
 	return own && known > 1 ? end : 0;
 }
 
-/* More lines follow in every output: one that ends here was wrapped or cut, and a flag that it lacks may be set. */
+/*
+ * More lines follow in every output: one that ends here was wrapped or cut, and a flag that it
+ * lacks may be set.
+ */
 static bool is_cut(const struct part *p, size_t i, const struct key *k)
 {
 	return strcmp(k->name, "Flags") == 0 && i + 1 == p->n;

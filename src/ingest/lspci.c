@@ -681,7 +681,10 @@ static void read_payload(struct function *f, const struct text_line *l, const ch
 			     text_starts_with(line_text(l), "DevCap") ? "payload_max" : "payload");
 }
 
-/* The line behind DevCtl's: "RlxdOrd+ ExtTag+ ...", then "MaxPayload 256 bytes, MaxReadReq 512 bytes". */
+/*
+ * The line behind DevCtl's: "RlxdOrd+ ExtTag+ ...", then "MaxPayload 256 bytes, MaxReadReq 512
+ * bytes".
+ */
 static void read_ordering(struct function *f, const struct text_line *l, const char *s)
 {
 	(void)s;
@@ -723,8 +726,8 @@ static void read_acs(struct function *f, const struct text_line *l, const char *
 }
 
 /*
- * "BAR 1: current size: 256MB, supported: 64MB 128MB 256MB": bit n is 2^n MiB. A mask of 0 prints no
- * "supported". NVIDIA's BAR1 is index 1, or 2 behind a BAR0 of 64 bits.
+ * "BAR 1: current size: 256MB, supported: 64MB 128MB 256MB": bit n is 2^n MiB. A mask of 0 prints
+ * no "supported". NVIDIA's BAR1 is index 1, or 2 behind a BAR0 of 64 bits.
  */
 static void read_rebar(struct function *f, const struct text_line *l, const char *s)
 {
@@ -873,7 +876,10 @@ static void decode_rows(const struct part *p, struct claims *c, const struct tex
 	for (size_t i = 1; i < n; i++) {
 		const char *s = line_text(&lines[i]);
 
-		/* Behind a row that the text has lost, or a part of, nothing is known to be where it should be. */
+		/*
+		 * Behind a row that the text has lost, or a part of, nothing is known to be where
+		 * it should be.
+		 */
 		if (!is_row(s) || !is_whole_row(s) || strtoul(s, NULL, 16) != rows * ROW_BYTES)
 			continue;
 		strbuf_printf(&text, "%s\n", s);

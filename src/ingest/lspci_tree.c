@@ -40,7 +40,10 @@ static bool is_tree_line(const struct text_line *l)
 	       (strstr(s, "+-") || strstr(s, "\\-") || strchr(s, '|') || root_at(s));
 }
 
-/* The characters in front of the name that -v prints behind a function, "00.0  NVIDIA Corporation ...". */
+/*
+ * The characters in front of the name that -v prints behind a function, "00.0 NVIDIA Corporation
+ * ...".
+ */
 static size_t drawn_length(const char *s)
 {
 	for (const char *dot = s; (dot = strchr(dot, '.')); dot++)
@@ -49,7 +52,9 @@ static size_t drawn_length(const char *s)
 	return strlen(s);
 }
 
-/* "|   +-01.0" and "+-01.1-[41]--+-00.0": a line below it goes on in the column of its last mark. */
+/*
+ * "| +-01.0" and "+-01.1-[41]--+-00.0": a line below it goes on in the column of its last mark.
+ */
 static bool goes_on(const struct text_line *l)
 {
 	const char *s = line_text(l);

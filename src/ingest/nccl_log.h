@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's debug log (NCCL_DEBUG=INFO), 2.18 to 2.30: how ranks reach each other, and why not by P2P. */
+/*
+ * NCCL's debug log (NCCL_DEBUG=INFO), 2.18 to 2.30: how ranks reach each other, and why not by P2P.
+ */
 #pragma once
 
 #include "result/run_failure.h"
@@ -89,7 +91,10 @@ struct nccl_log_failure {
 	unsigned line, count;
 };
 
-/* How many calls onehop's NCCL shim took over, and passed on although it takes over others: each rank of a communicator counts its own. */
+/*
+ * How many calls onehop's NCCL shim took over, and passed on although it takes over others: each
+ * rank of a communicator counts its own.
+ */
 struct nccl_log_shim_calls {
 	size_t begun; /* ranks that said that they take over */
 	size_t ended; /* ranks that counted */
@@ -183,5 +188,8 @@ uint64_t nccl_failure_hash(const char *line);
 bool nccl_line_announces(const char *line);
 /* The same with the warning in one line, and what is in front of it; false: it is another line. */
 bool nccl_line_last_error(struct arena *a, const char *line, char **ret_before, char **ret_said);
-/* Whether the line is source of a Python program that would raise an error, as tracebacks repeat it. */
+/*
+ * Whether the line is source of a Python program that would raise an error, as tracebacks repeat
+ * it.
+ */
 bool nccl_line_is_source(const char *line);

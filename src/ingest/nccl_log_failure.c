@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a run ended, from one line: NCCL src/include/checks.h, init.cc and debug.cc, 2.18 to 2.30; PyTorch
- * torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, NCCLUtils.cpp and socket.cpp, torch/cuda, torch/distributed/elastic, 2.1
- * to 2.9; nccl-tests src/common.h; vLLM csrc/custom_all_reduce.cuh and vllm/v1/executor; SGLang managers/scheduler.py.
+ * How a run ended, from one line: NCCL src/include/checks.h, init.cc and debug.cc, 2.18 to 2.30;
+ * PyTorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, NCCLUtils.cpp and socket.cpp,
+ * torch/cuda, torch/distributed/elastic, 2.1 to 2.9; nccl-tests src/common.h; vLLM
+ * csrc/custom_all_reduce.cuh and vllm/v1/executor; SGLang managers/scheduler.py.
  */
 #include "ingest/nccl_log_impl.h"
 
@@ -147,8 +148,8 @@ static int rank_of(const char *text)
 /* ---- how a line is read ---- */
 
 /*
- * "[rank13]:[E...] [Rank 1] Watchdog caught ...: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)": the launcher's number of the
- * rank, and the one in its group.
+ * "[rank13]:[E...] [Rank 1] Watchdog caught ...: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)": the
+ * launcher's number of the rank, and the one in its group.
  */
 static void read_time_out(struct arena *a, const char *text, struct run_failure *ret)
 {
@@ -160,8 +161,8 @@ static void read_time_out(struct arena *a, const char *text, struct run_failure 
 }
 
 /*
- * "Cuda failure 700 'an illegal memory access was encountered'", "CUDA error: misaligned address", "code=802(...)" of the
- * CUDA samples, "cuda runtime error (802) : ..." of PyTorch before 1.10.
+ * "Cuda failure 700 'an illegal memory access was encountered'", "CUDA error: misaligned address",
+ * "code=802(...)" of the CUDA samples, "cuda runtime error (802) : ..." of PyTorch before 1.10.
  */
 static void read_cuda(struct arena *a, const char *text, struct run_failure *ret)
 {
@@ -184,8 +185,9 @@ static void read_nccl(struct arena *a, const char *text, struct run_failure *ret
 }
 
 /*
- * "..., local GID index 3, local GID ::ffff:10.0.1.5, remote GID ::ffff:10.0.2.6" of ibv_modify_qp (misc/ibvwrap.cc, 2.24);
- * "... localGid fe80::1 remoteGidsfe80::2 hca mlx5_0" of a completion (transport/net_ib.cc, 2.19).
+ * "..., local GID index 3, local GID ::ffff:10.0.1.5, remote GID ::ffff:10.0.2.6" of ibv_modify_qp
+ * (misc/ibvwrap.cc, 2.24); "... localGid fe80::1 remoteGidsfe80::2 hca mlx5_0" of a completion
+ * (transport/net_ib.cc, 2.19).
  */
 static void read_gids(struct arena *a, const char *text, struct run_failure *ret)
 {
@@ -205,7 +207,10 @@ static void read_sentence(struct arena *a, const char *text, struct run_failure 
 	read_gids(a, text, ret);
 }
 
-/* Warnings that NCCL prints before it returns ncclInvalidUsage; the first rank in them is the one that prints it. */
+/*
+ * Warnings that NCCL prints before it returns ncclInvalidUsage; the first rank in them is the one
+ * that prints it.
+ */
 static void read_usage(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->code = 5;
@@ -233,7 +238,10 @@ static void read_signal(struct arena *a, const char *text, struct run_failure *r
 	ret->what = arena_strdup(a, s);
 }
 
-/* "[ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', ...] exits with return code = -9": of DeepSpeed's launcher, minus the signal. */
+/*
+ * "[ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', ...] exits with return code = -9":
+ * of DeepSpeed's launcher, minus the signal.
+ */
 static void read_return_code(struct arena *a, const char *text, struct run_failure *ret)
 {
 	static const char *const names[] = {
@@ -259,7 +267,10 @@ static void read_no_gpu(struct arena *a, const char *text, struct run_failure *r
 	ret->what = "no CUDA-capable device is detected";
 }
 
-/* Of a watchdog that does not name a collective: what it waited for, without what is in front of it. */
+/*
+ * Of a watchdog that does not name a collective: what it waited for, without what is in front of
+ * it.
+ */
 static void read_watchdog(struct arena *a, const char *text, struct run_failure *ret)
 {
 	static const char *const starts[] = {"watchdog got stuck for ", "atchdog timeout (",
@@ -416,8 +427,8 @@ static const struct mark {
 };
 
 /*
- * NCCL warns that it copies a buffer that it could not register, or uses another NIC, or that a NIC reported an event
- * ("Got async event : port error"), and returns no error.
+ * NCCL warns that it copies a buffer that it could not register, or uses another NIC, or that a NIC
+ * reported an event ("Got async event : port error"), and returns no error.
  */
 static bool goes_on(const char *text, enum nccl_line line)
 {
@@ -427,8 +438,8 @@ static bool goes_on(const char *text, enum nccl_line line)
 }
 
 /*
- * `raise RuntimeError(f"NCCL error: {error_str}")`: a traceback repeats the program's source above the error, which it does
- * not say yet.
+ * `raise RuntimeError(f"NCCL error: {error_str}")`: a traceback repeats the program's source above
+ * the error, which it does not say yet.
  */
 bool nccl_line_is_source(const char *text)
 {

@@ -6,7 +6,9 @@
 
 struct text_line;
 
-/* Fills devices, pairs, settings and notes from the lines; 0 or a negative errno with a sentence. */
+/*
+ * Fills devices, pairs, settings and notes from the lines; 0 or a negative errno with a sentence.
+ */
 int nccl_log_read(struct nccl_log *l, struct text_line *lines, size_t n);
 /*
  * Where a text occurs in a log: after "NCCL INFO", after "NCCL WARN", or in a line of another

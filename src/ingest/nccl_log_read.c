@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a NCCL log: NCCL src/init.cc, src/transport/, src/graph/paths.cc, 2.18.1 to 2.30.7. */
+/*
+ * The lines of a NCCL log: NCCL src/init.cc, src/transport/, src/graph/paths.cc, 2.18.1 to 2.30.7.
+ */
 #include "ingest/nccl_log_impl.h"
 
 #include "base/alloc.h"
@@ -644,7 +646,10 @@ static void read_other(struct parser *p, const struct text_line *l)
 		add_failure(p, f, member_of_rank(p, f.rank), l->number, 1 + l->alike);
 }
 
-/* The failure read last, if it is a result of NCCL without a reason, in lines of the same error; NULL: none. */
+/*
+ * The failure read last, if it is a result of NCCL without a reason, in lines of the same error;
+ * NULL: none.
+ */
 static const struct nccl_log_failure *unexplained(const struct nccl_log *l,
 						  const struct text_line *said)
 {
@@ -657,7 +662,10 @@ static const struct nccl_log_failure *unexplained(const struct nccl_log *l,
 		       : NULL;
 }
 
-/* PyTorch's errors end with "Last error:" and the warning of NCCL's that led to them, which replaces them. */
+/*
+ * PyTorch's errors end with "Last error:" and the warning of NCCL's that led to them, which
+ * replaces them.
+ */
 static bool read_last_error(struct parser *p, const struct text_line *said)
 {
 	struct nccl_log *l = p->l;
@@ -847,8 +855,8 @@ static bool read_shim_calls(struct parser *p, const char *text, const struct rec
 }
 
 /*
- * "onehop: comm 0x55d0 rank 0 nranks 2: takes over ...": ranks write the same, so it is kept once, without the rank. Their counts
- * are added up.
+ * "onehop: comm 0x55d0 rank 0 nranks 2: takes over ...": ranks write the same, so it is kept once,
+ * without the rank. Their counts are added up.
  */
 static int read_shim(struct parser *p, const struct record *r)
 {
@@ -1095,8 +1103,9 @@ static bool ends_table(const struct text_line *others, size_t n)
 }
 
 /*
- * A log without an error may be of a run without one, or have lost that line: only a log that begins where
- * NCCL begins, and in which each rank that joined a communicator left it, tells them apart.
+ * A log without an error may be of a run without one, or have lost that line: only a log that
+ * begins where NCCL begins, and in which each rank that joined a communicator left it, tells them
+ * apart.
  */
 static const char *open_end(const struct parser *p, const struct text_line *others, size_t n)
 {

@@ -29,7 +29,8 @@ struct nccl_tests_result {
 	double wrong; /* values; below 0: not checked */
 };
 /*
- * The number of the first line that reports wrong values; 0: none does. Works on incomplete tables too.
+ * The number of the first line that reports wrong values; 0: none does. Works on incomplete tables
+ * too.
  */
 unsigned nccl_tests_wrong_line(const struct text_line *lines, size_t n);
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,

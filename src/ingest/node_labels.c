@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kubectl describe node, and get node -o yaml, show of GPUs: the labels of NVIDIA's GPU feature discovery
- * (NVIDIA/k8s-device-plugin internal/lm), and the kernel.
+ * What kubectl describe node, and get node -o yaml, show of GPUs: the labels of NVIDIA's GPU
+ * feature discovery (NVIDIA/k8s-device-plugin internal/lm), and the kernel.
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "nvidia.com/gpu.count=8", "nvidia.com/gpu.count: "8"": the value in `ret`; false: another label. */
+/*
+ * "nvidia.com/gpu.count=8", "nvidia.com/gpu.count: "8"": the value in `ret`; false: another label.
+ */
 static bool read_label(const struct text_line *l, const char *key, char ret[96])
 {
 	const char *s = strstr(l->text, "nvidia.com/");
@@ -28,7 +30,9 @@ static bool read_label(const struct text_line *l, const char *key, char ret[96])
 	return *ret;
 }
 
-/* "Labels:             beta.kubernetes.io/arch=amd64", "                    nvidia.com/gpu.count=8" */
+/*
+ * "Labels: beta.kubernetes.io/arch=amd64", " nvidia.com/gpu.count=8"
+ */
 static bool is_label(const struct text_line *l)
 {
 	const char *s = line_text(l);
@@ -68,8 +72,9 @@ const char *node_labels_keep(const struct part *p, const struct text_line *l, st
 }
 
 /*
- * "NVIDIA-H100-80GB-HBM3": labels have no blanks. The names of modules and of older PCIe cards have hyphens: "NVIDIA
- * A100-SXM4-80GB", "Tesla V100-PCIE-32GB". Shared and split GPUs have an ending of their own.
+ * "NVIDIA-H100-80GB-HBM3": labels have no blanks. The names of modules and of older PCIe cards have
+ * hyphens: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-32GB". Shared and split GPUs have an ending of
+ * their own.
  */
 static void spell_model(char *s)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds what -j would have printed, so that one reader knows what the tests mean (result_json.h). */
+/*
+ * Builds what -j would have printed, so that one reader knows what the tests mean (result_json.h).
+ */
 #include "ingest/nvbandwidth_text.h"
 
 #include "base/alloc.h"
@@ -105,7 +107,10 @@ bool nvbandwidth_recognise(const char *text, size_t size)
 
 /* ---- tests ---- */
 
-/* A matrix has a row for each GPU, three of them lie below each other where copies go both ways; else one row. */
+/*
+ * A matrix has a row for each GPU, three of them lie below each other where copies go both ways;
+ * else one row.
+ */
 static bool is_complete(const struct metric *m, const json_t *rows)
 {
 	size_t columns = json_array_size(json_array_get(rows, 0));

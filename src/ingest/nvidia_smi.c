@@ -212,7 +212,9 @@ bool smi_names_gpu(const char *s)
 	return read_listed(s, &index, model, sizeof(model), &uuid);
 }
 
-/* The next GPU in the same line, as in the forms of issues, where line breaks get lost; NULL: none. */
+/*
+ * The next GPU in the same line, as in the forms of issues, where line breaks get lost; NULL: none.
+ */
 static const char *next_listed(const char *uuid)
 {
 	const char *s = uuid ? strstr(uuid, ") GPU ") : NULL;
@@ -295,7 +297,9 @@ static void claim_link_state(const struct part *p, struct claims *c, const struc
 	claim_number(c, CLAIM_AT(p, l), up, "gpu/#%u/link/%02u/state", index, link);
 }
 
-/* The lines below the name of a GPU, from `from` on: its links. The result is the line behind them. */
+/*
+ * The lines below the name of a GPU, from `from` on: its links. The result is the line behind them.
+ */
 static size_t claim_links(const struct part *p, struct claims *c, size_t from, unsigned index)
 {
 	const unsigned most = links_of(p);

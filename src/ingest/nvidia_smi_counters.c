@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Errors after which a link had to be trained again come first: the others are repaired by sending once more. */
+/*
+ * Errors after which a link had to be trained again come first: the others are repaired by sending
+ * once more.
+ */
 static const struct counter {
 	const char *name,
 		*older; /* "Link 0: Recovery Errors: 1"; of 470 "Link 0: 1 recovery errors" */

@@ -2,7 +2,8 @@
 /*
  * `nvidia-smi -q`, 390 to 610: "Label : value" lines, indented by 4 blanks a level. "Total",
  * "Current" and others occur under several headings, so a value is identified by its label and the
- * heading above it. With -x it prints the same as XML, an element a line (nvsmi_device_v10.dtd to v13).
+ * heading above it. With -x it prints the same as XML, an element a line (nvsmi_device_v10.dtd to
+ * v13).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -34,7 +35,9 @@ static bool is_gpu(const char *s, char *address, size_t size)
 	return pci_address_parse(address, &a) == 0;
 }
 
-/* "Total                             : 32768 MiB": the label without blanks behind it, and the value. */
+/*
+ * "Total : 32768 MiB": the label without blanks behind it, and the value.
+ */
 static bool split(const char *s, char *label, size_t size, const char **ret_value)
 {
 	const char *colon = strstr(s, " : ");
@@ -152,7 +155,10 @@ size_t smi_xml_match(struct part *p, const struct text_line *lines, size_t n)
 
 		if (!*s)
 			continue;
-		/* The only texts that have lines of their own, "None", are below the element's start. */
+		/*
+		 * The only texts that have lines of their own, "None", are below the element's
+		 * start.
+		 */
 		if (*s != '<' && !is_open_element(line_text(&lines[i - 1])))
 			break;
 		gpus += is_gpu(s, address, sizeof(address));

@@ -34,7 +34,10 @@ static bool is_device(const char *word)
 	       (strchr(word, '_') && isdigit((unsigned char)word[strlen(word) - 1]));
 }
 
-/* The words of topo -m's cells, the nearest first, as NVML's levels; -1: "NV4" is a number of links. */
+/*
+ * The words of topo -m's cells, the nearest first, as NVML's levels; -1: "NV4" is a number of
+ * links.
+ */
 static const struct {
 	const char *word;
 	int level;
@@ -87,7 +90,9 @@ static bool is_p2p_cell(const char *word)
 	return strcmp(word, "X") == 0 || status_of(word) >= 0;
 }
 
-/* The option behind -p2p, by which nvidia-smi chooses the capability; the matrix does not name it. */
+/*
+ * The option behind -p2p, by which nvidia-smi chooses the capability; the matrix does not name it.
+ */
 static const struct {
 	const char *letter;
 	const char *key; /* as in nvml.json */
@@ -395,7 +400,10 @@ static void claim_affinity(const struct part *p, struct claims *c)
 	arena_free(a);
 }
 
-/* It lists all GPUs that nvidia-smi has, so that another size is another machine's, or a container's. */
+/*
+ * It lists all GPUs that nvidia-smi has, so that another size is another machine's, or a
+ * container's.
+ */
 static void claim_size(const struct part *p, struct claims *c)
 {
 	struct matrix m;

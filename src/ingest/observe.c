@@ -190,8 +190,8 @@ static int add_transports(const struct nccl_log *l, struct machine *m, const int
 }
 
 /*
- * `gpus`: the machine's GPU of each device, -1: it is in another host; NULL: a log of several hosts,
- * whose GPUs need not be known here.
+ * `gpus`: the machine's GPU of each device, -1: it is in another host; NULL: a log of several
+ * hosts, whose GPUs need not be known here.
  */
 static int add_failures(const struct nccl_log *l, struct machine *m, const int *gpus)
 {
@@ -364,8 +364,8 @@ static void take_settings(const struct nccl_log *l, struct machine *m)
 }
 
 /*
- * The machine's GPU of each device of the host, -1 for those of others. Returns how many devices the host
- * has; -ENODEV: the machine does not have one of them.
+ * The machine's GPU of each device of the host, -1 for those of others. Returns how many devices
+ * the host has; -ENODEV: the machine does not have one of them.
  */
 static int match_devices(const struct nccl_log *l, const char *host, const struct machine *m,
 			 int *ret)

@@ -12,8 +12,8 @@ struct nccl_log;
  * Each appends to m->observed what concerns pairs of the machine's own GPUs and copies what it
  * keeps. GPUs are found by PCI address, else by NVML's index, else, when there are as many as the
  * machine has, by CUDA's number. Returns how many were appended, or -EINVAL with a sentence:
- * results of other GPUs, of simulated devices, of several hosts, or without facts about pairs. Each is for
- * one kind of text; exported for tests.
+ * results of other GPUs, of simulated devices, of several hosts, or without facts about pairs. Each
+ * is for one kind of text; exported for tests.
  */
 int figures_observe(const struct figures *f, struct machine *m);
 int nccl_log_observe(const struct nccl_log *l, struct machine *m);

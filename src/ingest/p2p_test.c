@@ -57,8 +57,9 @@ static struct title find_title(const char *line)
 #define SIMPLE_LINE "Peer access from "
 
 /*
- * "[TensorRT-LLM][WARNING] Device 0 peer access Device 1 is not available." and "RuntimeError: Can't enable access between
- * nodes 0 and 1" of TensorRT-LLM, by CUDA's numbers, of pairs without access alone.
+ * "[TensorRT-LLM][WARNING] Device 0 peer access Device 1 is not available." and "RuntimeError:
+ * Can't enable access between nodes 0 and 1" of TensorRT-LLM, by CUDA's numbers, of pairs without
+ * access alone.
  */
 #define REFUSED_LINE " peer access Device "
 #define NODES_LINE   "Can't enable access between nodes "
@@ -101,7 +102,9 @@ bool p2p_test_recognise(const char *text, size_t size)
 	return false;
 }
 
-/* "   D\D     0      1" or "   GPU     0      1": the number of columns; 0: it is something else. */
+/*
+ * " D\D 0 1" or " GPU 0 1": the number of columns; 0: it is something else.
+ */
 static size_t count_columns(const char *line, const char *corner)
 {
 	const char *s = strstr(line, corner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output of p2pBandwidthLatencyTest (CUDA samples), whole or the matrices only, and what simpleP2P and TensorRT-LLM say
- * about the access of pairs.
+ * The output of p2pBandwidthLatencyTest (CUDA samples), whole or the matrices only, and what
+ * simpleP2P and TensorRT-LLM say about the access of pairs.
  */
 #pragma once
 

@@ -329,8 +329,8 @@ static void peel_quote(struct text_line *l)
 }
 
 /*
- * The line above a part, apart from fences, empty lines and a date, shows its origin: a command or a
- * heading.
+ * The line above a part, apart from fences, empty lines and a date, shows its origin: a command or
+ * a heading.
  */
 static const struct text_line *command_above(const struct text_line *lines, size_t i, size_t used)
 {
@@ -345,7 +345,10 @@ static const struct text_line *command_above(const struct text_line *lines, size
 	return NULL;
 }
 
-/* What the lines within the part and the one below it show: each kind knows by itself which end its output has. */
+/*
+ * What the lines within the part and the one below it show: each kind knows by itself which end its
+ * output has.
+ */
 static void find_cut(struct part *p, const struct text_line *lines, size_t n)
 {
 	const struct text_line *last = &lines[p->n - 1];
@@ -360,7 +363,9 @@ static void find_cut(struct part *p, const struct text_line *lines, size_t n)
 	p->cut |= p->cut_at || part_cut_in(p, 0, p->n);
 }
 
-/* "Timestamp : Sun Nov 22 09:40:35 2026" of nvidia-smi -q, the same of -x, or a log's first line. */
+/*
+ * "Timestamp : Sun Nov 22 09:40:35 2026" of nvidia-smi -q, the same of -x, or a log's first line.
+ */
 static struct text_time own_time(const struct part *p)
 {
 	enum { FIRST_LINES = 4 };

@@ -112,7 +112,10 @@ bool line_is_omission(const struct text_line *l);
 unsigned part_cut_in(const struct part *p, size_t from, size_t to);
 /* Whether it is empty or has only blanks. */
 bool line_is_blank(const struct text_line *l);
-/* Fewer characters than any output begins with, and than any line of a log has; JSON begins with a brace. */
+/*
+ * Fewer characters than any output begins with, and than any line of a log has; JSON begins with a
+ * brace.
+ */
 bool line_is_short(const struct text_line *l);
 /* The text without the blanks in front. */
 const char *line_text(const struct text_line *l);

@@ -80,7 +80,9 @@ static const char *behind_environments(const char *line)
 	return line;
 }
 
-/* "root@gpu7:~# nvidia-smi", "[alice@gpu7 ~]$ dmesg"; returns the directory, NULL: no such prompt. */
+/*
+ * "root@gpu7:~# nvidia-smi", "[alice@gpu7 ~]$ dmesg"; returns the directory, NULL: no such prompt.
+ */
 static const char *host_of_prompt(const char *line, char buf[HOST_SIZE])
 {
 	const char *user = behind_environments(line), *at = strchr(user, '@');
@@ -94,7 +96,9 @@ static const char *host_of_prompt(const char *line, char buf[HOST_SIZE])
 	return s + n + 1;
 }
 
-/* Of somebody with a home there. In a container one is root, in a directory that its image chose. */
+/*
+ * Of somebody with a home there. In a container one is root, in a directory that its image chose.
+ */
 static bool names_machine(const char *line, const char *directory)
 {
 	const char *user = behind_environments(line);

@@ -39,13 +39,17 @@ void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct par
 /* Those of the prompts above the parts. */
 void text_hosts_in_prompts(struct arena *a, struct prompt_hosts *h, const struct part *parts,
 			   size_t n);
-/* Of those in prompts the machines, if they are several, and what differs from another or from one in `h` only in its number. */
+/*
+ * Of those in prompts the machines, if they are several, and what differs from another or from one
+ * in `h` only in its number.
+ */
 void text_hosts_add_prompts(struct arena *a, struct text_hosts *h,
 			    const struct prompt_hosts *prompts);
 
 /*
- * Sets `host` of the parts of one text, as far as the text shows: `host` was in front of all its lines (NULL: none was),
- * the output names it, or the prompt above, or the text names only one of them.
+ * Sets `host` of the parts of one text, as far as the text shows: `host` was in front of all its
+ * lines (NULL: none was), the output names it, or the prompt above, or the text names only one of
+ * them.
  */
 void part_hosts_assign(const struct text_hosts *h, const char *host, struct part *parts, size_t n);
 /* "gpu7" and "gpu12" of one cluster; a container is named otherwise than its host. */

@@ -52,7 +52,10 @@ bool kernel_line_is_of_boot(const struct text_line *l);
 bool uname_host(const struct part *p, char *buf, size_t size);
 PART_KIND(lscpu);   /* lscpu.c */
 PART_KIND(cmdline); /* host_files.c: */
-/* The line below one with parameters of the kernel has more of them, as a terminal or a mail breaks lines. */
+/*
+ * The line below one with parameters of the kernel has more of them, as a terminal or a mail breaks
+ * lines.
+ */
 bool cmdline_goes_on(const struct text_line *l, const struct text_line *below);
 /* Parameters of the kernel; `whole`: what is not among them is not set. */
 void claim_cmdline_words(struct claims *c, struct claim_at at, const char *words, bool whole);

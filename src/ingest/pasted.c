@@ -117,7 +117,10 @@ static bool is_figures(const struct part *p)
 	return p->kind->observed == PART_FIGURES;
 }
 
-/* The lines of a page's results of one tool as the splitter sees them, so that line numbers stay the same. */
+/*
+ * The lines of a page's results of one tool as the splitter sees them, so that line numbers stay
+ * the same.
+ */
 static void add_figure_lines(struct strbuf *out, const struct page *page,
 			     const struct part_kind *kind)
 {
@@ -253,7 +256,8 @@ static bool gives_addresses(const struct figures *f)
 
 /*
  * Tests that give no addresses count GPUs as CUDA does. If no text names a GPU in another way,
- * those numbers serve as names. Of a test whose list of addresses is cut, nothing shows where the others are.
+ * those numbers serve as names. Of a test whose list of addresses is cut, nothing shows where the
+ * others are.
  */
 static void claim_measured(struct pasted *t, const struct page *page, struct figures *f)
 {

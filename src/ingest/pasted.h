@@ -48,9 +48,10 @@ void pasted_keep(const struct pasted *t, struct strbuf *out);
 /* The hosts that the texts are of, as far as they name them. */
 void pasted_hosts(struct pasted *t, struct text_hosts *ret);
 /*
- * Only the outputs of this host are read; NULL: of the one whose outputs they are. 0, or a sentence:
- * -EXDEV: the texts are of several hosts, each of which can be chosen; -EINVAL: they cannot be distinguished,
- * or are not of this one. A log of several hosts can be read as a whole.
+ * Only the outputs of this host are read; NULL: of the one whose outputs they are. 0, or a
+ * sentence:
+ * -EXDEV: the texts are of several hosts, each of which can be chosen; -EINVAL: they cannot be
+ * distinguished, or are not of this one. A log of several hosts can be read as a whole.
  */
 int pasted_choose(struct pasted *t, const char *host);
 /* What they state; may be called once, the caller frees it. */

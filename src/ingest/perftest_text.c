@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ib_write_bw, ib_write_lat and the others of perftest: the NIC, the GPU whose memory it used, and the rate or the time
- * (src/perftest_parameters.c and .h, src/cuda_memory.c; 4.5 to 6.29).
+ * ib_write_bw, ib_write_lat and the others of perftest: the NIC, the GPU whose memory it used, and
+ * the rate or the time (src/perftest_parameters.c and .h, src/cuda_memory.c; 4.5 to 6.29).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -20,7 +20,9 @@
 /* Smaller messages measure the rate of messages, not that of the path. */
 #define LEAST_BYTES 4096
 
-/* "                    RDMA_Write BW Test" of ib_write_bw, "RDMA_Read Bidirectional Post List BW Test" */
+/*
+ * " RDMA_Write BW Test" of ib_write_bw, "RDMA_Read Bidirectional Post List BW Test"
+ */
 static bool is_title(const char *s)
 {
 	static const char *const tests[] = {"RDMA_Write ", "RDMA_Read ", "Send ", "Atomic "};
@@ -152,7 +154,10 @@ static int gpu_on_bus(const struct machine *m, unsigned bus, unsigned device)
 	return found;
 }
 
-/* "Picking device No. 0" and "CUDA device 0: PCIe address is 17:00" above it; "Finding PCIe BUS 0000:17:00.0". */
+/*
+ * "Picking device No. 0" and "CUDA device 0: PCIe address is 17:00" above it; "Finding PCIe BUS
+ * 0000:17:00.0".
+ */
 static int read_gpu(const struct part *p, const struct machine *m)
 {
 	unsigned picked, number, bus, device;
@@ -187,7 +192,10 @@ static size_t column_of(const char *s, const char *heading)
 	return at ? n : 0;
 }
 
-/* " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]": what it calls MB/sec are MiB/s. */
+/*
+ * " #bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]": what it calls MB/sec are
+ * MiB/s.
+ */
 static void read_heading(struct table *t, const char *s)
 {
 	const char *unit = strstr(s, "BW average[");
@@ -219,7 +227,9 @@ static void read_row(struct table *t, const struct text_line *l)
 	t->line = l;
 }
 
-/* " 2       1000          0.86           3.20         0.90": the smallest message, which comes first. */
+/*
+ * " 2 1000 0.86 3.20 0.90": the smallest message, which comes first.
+ */
 static void read_time(struct table *t, const struct text_line *l)
 {
 	const char *s = line_text(l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What RDMA tools print of NICs: ibstat and ibstatus (infiniband-diags), ibv_devinfo (libibverbs), rdma link
- * (iproute2), ibdev2netdev, show_gids and ofed_info (NVIDIA's OFED and DOCA).
+ * What RDMA tools print of NICs: ibstat and ibstatus (infiniband-diags), ibv_devinfo (libibverbs),
+ * rdma link (iproute2), ibdev2netdev, show_gids and ofed_info (NVIDIA's OFED and DOCA).
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -177,7 +177,10 @@ static void put_board(struct nic_lines *n, const struct text_line *l, const char
 
 /* ---- GIDs ---- */
 
-/* As the kernel writes it: eight groups of four digits. Tools also print "fe80::1", "::ffff:10.0.0.1". */
+/*
+ * As the kernel writes it: eight groups of four digits. Tools also print "fe80::1",
+ * "::ffff:10.0.0.1".
+ */
 static bool full_gid(const char *s, size_t n, char ret[40])
 {
 	struct in6_addr a;
@@ -490,7 +493,10 @@ const char *ibv_devinfo_keep(const struct part *p, const struct text_line *l, st
 
 /* ---- rdma link ---- */
 
-/* "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0"; before iproute2 5.0 "1/1: mlx5_0/1: state ..." */
+/*
+ * "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0"; before iproute2 5.0 "1/1:
+ * mlx5_0/1: state ..."
+ */
 static bool read_rdma_link(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port)
 {
 	const char *s = line_text(l);
@@ -554,8 +560,8 @@ void rdma_link_decode(const struct part *p, struct claims *c)
 /* ---- ibdev2netdev ---- */
 
 /*
- * "mlx5_0 port 1 ==> ib0 (Up)"; with -v "0000:17:00.0 mlx5_0 (MT4129 - MCX75510AAS) ... fw 28.39.1002 port 1
- * (ACTIVE) ==> ib0 (Up)". ret_address: "" without -v.
+ * "mlx5_0 port 1 ==> ib0 (Up)"; with -v "0000:17:00.0 mlx5_0 (MT4129 - MCX75510AAS) ... fw
+ * 28.39.1002 port 1 (ACTIVE) ==> ib0 (Up)". ret_address: "" without -v.
  */
 static bool read_netdev(const struct text_line *l, char name[NIC_NAME_SIZE], unsigned *ret_port,
 			char ret_address[PCI_ADDRESS_LEN])

@@ -162,8 +162,8 @@ static void add_single(struct figures *f, const struct metric *m, int gpu, doubl
 }
 
 /*
- * The row's GPU issues the copy, whatever way the description's arrow points. A bidirectional test has
- * three matrices below each other, one a direction and their sum.
+ * The row's GPU issues the copy, whatever way the description's arrow points. A bidirectional test
+ * has three matrices below each other, one a direction and their sum.
  */
 static void add_matrix(struct figures *f, const struct metric *m, const json_t *rows)
 {

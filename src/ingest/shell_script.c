@@ -245,7 +245,10 @@ static void skip_to(struct script *s, const char *p)
 		s->line += *s->p == '\n';
 }
 
-/* What closes the `${...}`, `$(...)` or back quotes that begin at p; NULL: none do, or nothing closes them. */
+/*
+ * What closes the `${...}`, `$(...)` or back quotes that begin at p; NULL: none do, or nothing
+ * closes them.
+ */
 static const char *expansion_end(const struct script *s, const char *p)
 {
 	const char *open = *p == '$' ? p + 1 : p;
@@ -374,8 +377,8 @@ static void skip_heredocs(struct script *s)
 }
 
 /*
- * The word behind `<<`, its quotes taken off, as the shell reads any word: END.1, 'END OF FILE', E"O"F, \EOF.
- * Returns where it ends.
+ * The word behind `<<`, its quotes taken off, as the shell reads any word: END.1, 'END OF FILE',
+ * E"O"F, \EOF. Returns where it ends.
  */
 static const char *heredoc_word(const struct script *s, const char *p, struct strbuf *word)
 {

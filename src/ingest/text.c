@@ -203,8 +203,8 @@ static bool is_style(const char *s, const char *end)
 }
 
 /*
- * "[1;36m", "^[[0m" or "\x1b[0m": what remains of an escape sequence of colours where a page shows its first byte in another
- * way, or not at all. 0: none starts here.
+ * "[1;36m", "^[[0m" or "\x1b[0m": what remains of an escape sequence of colours where a page shows
+ * its first byte in another way, or not at all. 0: none starts here.
  */
 static size_t shown_escape_length(const char *s, const char *end)
 {
@@ -271,7 +271,10 @@ static size_t ordinary_length(const char *s, const char *end)
 	return (size_t)(s - start);
 }
 
-/* Copies without terminal control sequences; returns the new end. *ret_again: the rest may form another one. */
+/*
+ * Copies without terminal control sequences; returns the new end. *ret_again: the rest may form
+ * another one.
+ */
 static char *clean(const char *text, size_t size, char *to, bool *ret_again)
 {
 	const char *end = text + size;
@@ -304,7 +307,8 @@ static char *clean(const char *text, size_t size, char *to, bool *ret_again)
 /* ---- splitting ---- */
 
 /*
- * Dumps that are encoded in letters and digits make up most of a bug report. No tool begins with a word as long as this.
+ * Dumps that are encoded in letters and digits make up most of a bug report. No tool begins with a
+ * word as long as this.
  */
 static bool is_encoded(const char *s, size_t n)
 {
@@ -337,7 +341,10 @@ static void add_encoded(struct text_splitter *s)
 	push_line(s, s->encoded);
 }
 
-/* Of a run of empty lines two are kept; a text that is given line by line has one for each line of others. */
+/*
+ * Of a run of empty lines two are kept; a text that is given line by line has one for each line of
+ * others.
+ */
 static bool add_empty(struct text_splitter *s)
 {
 	if (!s->squeeze || s->n < 2 || *s->lines[s->n - 1].text || *s->lines[s->n - 2].text)

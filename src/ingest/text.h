@@ -20,7 +20,10 @@ struct source;
 
 /* Takes the next piece of a text. */
 typedef void (*text_sink)(void *to, const char *data, size_t n);
-/* Reads to the end, at most `max` bytes; "-" is standard input. 0 or a negative errno with a sentence. */
+/*
+ * Reads to the end, at most `max` bytes; "-" is standard input. 0 or a negative errno with a
+ * sentence.
+ */
 int text_read_pieces(const char *path, size_t max, text_sink sink, void *to);
 int text_read_file(const char *path, size_t max, struct strbuf *ret);
 /* Its name in messages: the path, or "standard input". */
@@ -35,8 +38,9 @@ struct text_line {
 };
 
 /*
- * A text that arrives in pieces, as lines: each is cleaned and copied, so that the pieces need not be kept. A
- * run of encoded dumps, which make up most of a bug report, becomes one line with the number of its last.
+ * A text that arrives in pieces, as lines: each is cleaned and copied, so that the pieces need not
+ * be kept. A run of encoded dumps, which make up most of a bug report, becomes one line with the
+ * number of its last.
  */
 struct text_splitter {
 	struct arena *arena; /* of the lines and their texts */

@@ -60,8 +60,8 @@ static void forget_messages(struct seen_messages *seen)
 }
 
 /*
- * "NVRM: Xid (PCI:0000:01:00): 31, " says which error of which device it is: a flood of one must not take the room of
- * what comes after it.
+ * "NVRM: Xid (PCI:0000:01:00): 31, " says which error of which device it is: a flood of one must
+ * not take the room of what comes after it.
  */
 static bool is_of_flood(struct text_reducer *r, const char *message)
 {
@@ -119,8 +119,9 @@ static void drop_message(const struct text_line *l)
 }
 
 /*
- * Lines of one log: of the kernel's of one host, or of NCCL's. The first of a run stays as it is where the log may begin
- * with it; the others become one line. Those before `from` were looked at with an earlier piece.
+ * Lines of one log: of the kernel's of one host, or of NCCL's. The first of a run stays as it is
+ * where the log may begin with it; the others become one line. Those before `from` were looked at
+ * with an earlier piece.
  */
 static size_t drop_unread(struct text_reducer *r, struct text_line *lines, size_t from, size_t n)
 {
@@ -212,7 +213,10 @@ static size_t size_of(const struct text_line *lines, size_t n)
 	return size;
 }
 
-/* Takes room for it; false: there is not enough. How much is kept of a kernel log was decided before. */
+/*
+ * Takes room for it; false: there is not enough. How much is kept of a kernel log was decided
+ * before.
+ */
 static bool take_room(struct text_reducer *r, const struct part *p, const struct text_unit *u,
 		      size_t size)
 {
@@ -360,7 +364,9 @@ static void keep_used(struct text_reducer *r, const struct text_line *lines, siz
 /* A part that is larger than any output of one unit ends here. */
 enum { MOST_CARRIED = 8 << 20 };
 
-/* What has to be kept for the next piece: a unit that may go on, and lines that may be a command. */
+/*
+ * What has to be kept for the next piece: a unit that may go on, and lines that may be a command.
+ */
 struct carry {
 	size_t from;  /* the first line */
 	size_t below; /* the first of them that are below a part */

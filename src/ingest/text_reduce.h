@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of a text of any size. A small text keeps all of its lines. Of a large one, whenever a piece of it has been
- * read, only the lines remain that a decoder may use, each statement once (struct text_unit), and no more than MOST_KEPT
- * of them; a run of others becomes one line, with the number of its last.
+ * The lines of a text of any size. A small text keeps all of its lines. Of a large one, whenever a
+ * piece of it has been read, only the lines remain that a decoder may use, each statement once
+ * (struct text_unit), and no more than MOST_KEPT of them; a run of others becomes one line, with
+ * the number of its last.
  */
 #pragma once
 
@@ -59,7 +60,10 @@ struct text_reducer {
 	size_t piece_limit; /* it is reduced when it has so many */
 	size_t piece_least;
 	struct text_room own, *room; /* NULL: its own */
-	/* Lines behind the names of hosts are looked for, and are then kept by host; the caller sets it. */
+	/*
+	 * Lines behind the names of hosts are looked for, and are then kept by host; the caller
+	 * sets it.
+	 */
 	bool by_host;
 	struct host_stream *stream;  /* NULL: there are none */
 	struct text_reducer **hosts; /* by the stream's numbers; NULL: the host has no line */

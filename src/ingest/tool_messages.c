@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in its log, the
- * journal and systemctl, nvidia-smi, vLLM and SGLang (custom_all_reduce.py), simpleP2P of the CUDA samples.
+ * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in
+ * its log, the journal and systemctl, nvidia-smi, vLLM and SGLang (custom_all_reduce.py), simpleP2P
+ * of the CUDA samples.
  */
 #include "ingest/part_kinds.h"
 
@@ -264,7 +265,10 @@ static bool is_simple_p2p(const struct text_line *l)
 	return text_starts_with_any(line_text(l), starts, ARRAY_LEN(starts));
 }
 
-/* The answers of CUDA in between are read like those of p2pBandwidthLatencyTest (p2p_test.c), as a part of their own. */
+/*
+ * The answers of CUDA in between are read like those of p2pBandwidthLatencyTest (p2p_test.c), as a
+ * part of their own.
+ */
 size_t simple_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char *s = line_text(&lines[0]);
@@ -286,7 +290,10 @@ size_t simple_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
-/* "Enabling peer access between GPU0 and GPU1...": which pair it chose; false: the text does not show. */
+/*
+ * "Enabling peer access between GPU0 and GPU1...": which pair it chose; false: the text does not
+ * show.
+ */
 static bool chosen_pair(const struct part *p, const struct machine *m, int ret[2])
 {
 	unsigned a, b;
@@ -303,8 +310,9 @@ static bool chosen_pair(const struct part *p, const struct machine *m, int ret[2
 }
 
 /*
- * It compares what came back, after copies both ways and kernels on both GPUs that read from the other: a failure is
- * wrong data, of either direction. It says the same where CUDA offers no pair, before it copies anything.
+ * It compares what came back, after copies both ways and kernels on both GPUs that read from the
+ * other: a failure is wrong data, of either direction. It says the same where CUDA offers no pair,
+ * before it copies anything.
  */
 void simple_p2p_observe(const struct part *p, struct machine *m)
 {

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `"0->1": true`: the bytes that it takes, 0: it is something else. vllm/distributed/device_communicators. */
+/*
+ * `"0->1": true`: the bytes that it takes, 0: it is something else.
+ * vllm/distributed/device_communicators.
+ */
 static int read_pair(const char *s, unsigned *ret_from, unsigned *ret_to, bool *ret_ok)
 {
 	char word[8];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What vLLM keeps of its test of peer access (gpu_p2p_access_cache_for_0,1.json): whether bytes that one GPU wrote
- * arrived, for each ordered pair.
+ * What vLLM keeps of its test of peer access (gpu_p2p_access_cache_for_0,1.json): whether bytes
+ * that one GPU wrote arrived, for each ordered pair.
  */
 #pragma once
 

@@ -26,8 +26,9 @@ static char *without_last_quote(char *text)
 }
 
 /*
- * The next argument; NULL: no more. Blanks inside double quotes are part of it. The kernel strips quotes
- * around a whole argument and around a value right behind the first '=', and keeps all others.
+ * The next argument; NULL: no more. Blanks inside double quotes are part of it. The kernel strips
+ * quotes around a whole argument and around a value right behind the first '=', and keeps all
+ * others.
  */
 static char *next_argument(const char **at)
 {

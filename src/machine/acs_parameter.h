@@ -72,5 +72,7 @@ void acs_word(const char *disable, const char *config, const struct pci_function
  */
 void acs_list_add(struct strbuf *list, const char *value);
 
-/* Whether two words "pci=..." name one device, in either of the two lists and in any place there. */
+/*
+ * Whether two words "pci=..." name one device, in either of the two lists and in any place there.
+ */
 bool acs_words_share(const char *a, const char *b);

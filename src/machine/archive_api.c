@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 
 #ifdef ONEHOP_LINKED_ARCHIVE
-/* Takes the place of libarchive's, which would need libxml2 and ICU linked in for a format that is not used here. */
+/*
+ * Takes the place of libarchive's, which would need libxml2 and ICU linked in for a format that is
+ * not used here.
+ */
 int archive_write_set_format_xar(struct archive *a)
 {
 	archive_set_error(a, ENOSYS, "xar archives are not written");
@@ -71,8 +74,8 @@ int archive_read_packed(const struct archive_api *api, int fd, bool other_too, s
 /* ---- limits ---- */
 
 /*
- * A kernel log that is flooded with one error is 17 times its gzip file and 29 times its xz file. What is below `always`
- * is read quickly, however it is packed.
+ * A kernel log that is flooded with one error is 17 times its gzip file and 29 times its xz file.
+ * What is below `always` is read quickly, however it is packed.
  */
 enum { MOST_TIMES = 50 };
 static const size_t always = (size_t)32 << 20, never = (size_t)2 << 30;

@@ -65,9 +65,10 @@ int archive_api_load(struct archive_api *ret);
 struct gzip_stream;
 
 /*
- * Begins to read the tar or zip that is open as `fd`, packed in any way; other_too: what is neither is one member. gzip
- * goes through *ret_gzip, which sees damage (machine/gzip_stream.h); NULL: libarchive reads the file itself. The answer is
- * libarchive's. The caller frees both, whatever the answer; the stream last.
+ * Begins to read the tar or zip that is open as `fd`, packed in any way; other_too: what is neither
+ * is one member. gzip goes through *ret_gzip, which sees damage (machine/gzip_stream.h); NULL:
+ * libarchive reads the file itself. The answer is libarchive's. The caller frees both, whatever the
+ * answer; the stream last.
  */
 int archive_read_packed(const struct archive_api *api, int fd, bool other_too, struct archive **ret,
 			struct gzip_stream **ret_gzip);
@@ -83,7 +84,7 @@ struct archive_budget archive_budget(const char *path, int fd);
 /* 0, or -EFBIG with a sentence: the next n bytes are more than may be read. */
 int archive_budget_use(struct archive_budget *b, size_t n);
 /*
- * Passes over the data of the member whose header was read last. In a tar that is compressed they are unpacked, which
- * libarchive does not limit. 0 or a negative errno with a sentence.
+ * Passes over the data of the member whose header was read last. In a tar that is compressed they
+ * are unpacked, which libarchive does not limit. 0 or a negative errno with a sentence.
  */
 int archive_skip(const struct archive_api *api, struct archive *a, struct archive_budget *b);

@@ -42,7 +42,9 @@ static void trim(struct piece *p)
 
 /* ---- lines ---- */
 
-/* The next line, without the blanks around it; a carriage return ends one too. *at: "" at the end. */
+/*
+ * The next line, without the blanks around it; a carriage return ends one too. *at: "" at the end.
+ */
 static bool next_line(const char **at, struct piece *ret)
 {
 	const char *s = *at;

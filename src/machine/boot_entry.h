@@ -13,9 +13,10 @@
 struct strbuf;
 
 /*
- * The entry of a trial boot, which is never among those that are read. It must not become the default by
- * itself: systemd-boot lists entries without a sort-key last, and of these the name that begins with "-" as
- * the last one. It skips the "_", which spares a person's shell a name that looks like an option.
+ * The entry of a trial boot, which is never among those that are read. It must not become the
+ * default by itself: systemd-boot lists entries without a sort-key last, and of these the name that
+ * begins with "-" as the last one. It skips the "_", which spares a person's shell a name that
+ * looks like an option.
  */
 #define BOOT_ENTRY_TRIAL "_-onehop-trial.conf"
 /* And in GRUB's menu. */

@@ -77,7 +77,10 @@ static inline bool fact_why_cut(const char *why)
 	return why && strncmp(why, FACT_CUT, strlen(FACT_CUT)) == 0;
 }
 
-/* Where a fact may be read from two places, the reason that says more: that one of them was cut off. */
+/*
+ * Where a fact may be read from two places, the reason that says more: that one of them was cut
+ * off.
+ */
 static inline bool fact_why_says_more(const char *why, const char *than)
 {
 	return !than || (fact_why_cut(why) && !fact_why_cut(than));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which files have vfio-pci take devices at the next boot: what kernel command lines are made from, lists of
- * modules that are loaded early, and driverctl's overrides. What modprobe.d says is in `modprobe`.
+ * Which files have vfio-pci take devices at the next boot: what kernel command lines are made from,
+ * lists of modules that are loaded early, and driverctl's overrides. What modprobe.d says is in
+ * `modprobe`.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -89,7 +89,10 @@ static void note(struct gzip_stream *s, const char *what)
 		s->damage = xprintf("member %u of its gzip data %s", s->member, what);
 }
 
-/* What follows the last member and does not begin like one is not part of the data; between two something was damaged. */
+/*
+ * What follows the last member and does not begin like one is not part of the data; between two
+ * something was damaged.
+ */
 static bool begin_member(struct gzip_stream *s)
 {
 	if (!refill(s))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gzip file of one member or more, damaged or not: libarchive compares no check sums, and gives up where one is cut. */
+/*
+ * A gzip file of one member or more, damaged or not: libarchive compares no check sums, and gives
+ * up where one is cut.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +10,10 @@
 
 struct gzip_stream;
 
-/* NULL: the file that is open as `fd`, which the stream does not close, is not gzip, or zlib is not installed. */
+/*
+ * NULL: the file that is open as `fd`, which the stream does not close, is not gzip, or zlib is not
+ * installed.
+ */
 struct gzip_stream *gzip_stream_new(int fd);
 void gzip_stream_free(struct gzip_stream *s); /* NULL is fine */
 /* The next bytes, valid until the next call. Returns how many; 0: there are no more. */

@@ -41,7 +41,10 @@ static const char *behind_host(const char *s)
 	return n && text_starts_with(name + n, mark) ? name + n + strlen(mark) : s;
 }
 
-/* Up to `most` digits; false: there are none. Every line of a log is looked at, and sscanf takes most of the time. */
+/*
+ * Up to `most` digits; false: there are none. Every line of a log is looked at, and sscanf takes
+ * most of the time.
+ */
 static bool read_digits(const char **s, unsigned most, int64_t *ret)
 {
 	unsigned n = 0;

@@ -55,9 +55,13 @@ bool line_same_key(const char *a, const char *b);
 /* Whether every boot entry already has exactly this word, so that grubby is not needed. */
 bool grubby_has(const struct boot *b, const char *word);
 /*
- * Whether the script among these files looks for an argument anywhere in a line, so that it takes intel_iommu= for
- * iommu=: those of 2018 do (Fedora 29). One that cannot be read counts as a later one.
+ * Whether the script among these files looks for an argument anywhere in a line, so that it takes
+ * intel_iommu= for iommu=: those of 2018 do (Fedora 29). One that cannot be read counts as a later
+ * one.
  */
 bool grubby_is_loose(struct source *s);
-/* The word that such a script would change in place of this one, which it adds or removes; to free. NULL: none. */
+/*
+ * The word that such a script would change in place of this one, which it adds or removes; to free.
+ * NULL: none.
+ */
 char *grubby_mistaken(const char *line, const char *word, bool removes);

@@ -134,8 +134,8 @@ struct bar1_p2p {
 };
 
 /*
- * Whether the nvidia_uvm module keeps managed memory away from peers that it would reach through BAR1 on
- * chips before Hopper: 1, or 0. Absent: it is not installed, or not in the kernel.
+ * Whether the nvidia_uvm module keeps managed memory away from peers that it would reach through
+ * BAR1 on chips before Hopper: 1, or 0. Absent: it is not installed, or not in the kernel.
  */
 struct uvm_gate {
 	struct fact_int installed, loaded;
@@ -406,7 +406,9 @@ struct nccl {
 	struct fact_str library; /* path of the libnccl that is (with --pid) or would be used */
 	struct fact_int version; /* 22809 for 2.28.9 */
 	struct fact_int pid;     /* --pid N */
-	/* 1: every log that was read is of a whole run, to its good end; no `from`: none was read. */
+	/*
+	 * 1: every log that was read is of a whole run, to its good end; no `from`: none was read.
+	 */
 	struct fact_int ended;
 	struct nccl_topology topology;
 };
@@ -532,7 +534,9 @@ struct machine {
 	struct applied *applied;
 	size_t applied_n;
 	struct fact_int applied_listed; /* 1: the list could be read; absent: nothing was changed */
-	/* 1: the boot loader is set to start a trial's entry next. Read only if there is a trial. */
+	/*
+	 * 1: the boot loader is set to start a trial's entry next. Read only if there is a trial.
+	 */
 	struct fact_int trial_set;
 
 	struct text_part *text_parts; /* of a machine that was read from texts, in their order */

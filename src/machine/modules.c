@@ -506,7 +506,9 @@ static struct fact_int ofed_modules(const struct module *core)
 			core->file.from);
 }
 
-/* "default -> 6.2.0-36-generic", also by way of "x86_64/"; Debian's goes to alternatives instead. */
+/*
+ * "default -> 6.2.0-36-generic", also by way of "x86_64/"; Debian's goes to alternatives instead.
+ */
 static struct fact_str ofed_kernel(struct reader *r)
 {
 	struct fact_str link = read_link_name(r, "usr/src/ofa_kernel/default");

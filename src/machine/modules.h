@@ -20,8 +20,8 @@ bool module_is_of_interest(const char *name);
  */
 bool module_find_file(const char *modules_dep, const char *name, const char **ret, size_t *ret_n);
 /*
- * The value behind "license=" in the lines of the module's .modinfo section. Absent where the file lacks it; unknown where a
- * text does, which may have only some of its lines.
+ * The value behind "license=" in the lines of the module's .modinfo section. Absent where the file
+ * lacks it; unknown where a text does, which may have only some of its lines.
  */
 struct fact_str modinfo_field(struct reader *r, struct fact_str text, const char *module,
 			      const char *key);

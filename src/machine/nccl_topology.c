@@ -68,7 +68,10 @@ struct xml {
 	size_t depth;
 };
 
-/* The value of an attribute of the element that starts at s and ends before `end`; NULL: it has none. */
+/*
+ * The value of an attribute of the element that starts at s and ends before `end`; NULL: it has
+ * none.
+ */
 static const char *attribute(struct xml *x, const char *s, const char *end, const char *name)
 {
 	size_t n = strlen(name);
@@ -192,7 +195,10 @@ void nccl_topology_parse(struct arena *a, const char *xml, const char *from,
 
 /* ---- the machine's ---- */
 
-/* Where the fabric manager of a virtual machine's host puts one; NCCL reads it if no variable names another. */
+/*
+ * Where the fabric manager of a virtual machine's host puts one; NCCL reads it if no variable names
+ * another.
+ */
 static const char virtual_topology[] = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 static const char *file_of(struct reader *r)

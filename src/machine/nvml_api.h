@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * The document of NVML's answers. Of a machine that texts describe, that an answer was cut off (source_gap) is kept below
- * its name: "nvml.json/0000:41:00.0" of a GPU, "nvml.json/common_ancestor/0/1", "nvml.json/p2p/read/0/1" of a pair.
+ * The document of NVML's answers. Of a machine that texts describe, that an answer was cut off
+ * (source_gap) is kept below its name: "nvml.json/0000:41:00.0" of a GPU,
+ * "nvml.json/common_ancestor/0/1", "nvml.json/p2p/read/0/1" of a pair.
  */
 #define NVML_DOCUMENT "nvml.json"
 
@@ -169,7 +170,10 @@ enum nvml_field_id {
 	X(Y, pcie_width_max, "nvmlDeviceGetMaxPcieLinkWidth", UNKNOWN) \
 	X(Y, pcie_replays, "nvmlDeviceGetPcieReplayCounter", UNKNOWN)
 
-/* For recordings, and of a GPU whose link is slower than it can be: 2.3 ms a GPU, one after the other. */
+/*
+ * For recordings, and of a GPU whose link is slower than it can be: 2.3 ms a GPU, one after the
+ * other.
+ */
 #define NVML_LINK_DETAILS(X, Y) \
 	X(Y, performance_state, "nvmlDeviceGetPerformanceState", UNKNOWN)
 

@@ -252,7 +252,9 @@ static int take_pair(const struct taking *t, const struct figure *row)
 	return 1;
 }
 
-/* The GPUs that a test was of: one by itself, some, or all of the result. -1: one of them is gone. */
+/*
+ * The GPUs that a test was of: one by itself, some, or all of the result. -1: one of them is gone.
+ */
 static int tested_gpus(const struct taking *t, const struct figure *row, int *ret)
 {
 	bool alone = row->initiator >= 0;

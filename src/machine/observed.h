@@ -23,13 +23,15 @@ void figures_note_machine(struct figures *f, const struct machine *m);
  * figures_free.
  */
 struct figures *figures_of_machine(const struct machine *m);
-/* Appends to m->weighed, with what has changed; `gpus` as below. `kept`: from this machine's store. */
+/*
+ * Appends to m->weighed, with what has changed; `gpus` as below. `kept`: from this machine's store.
+ */
 struct weighed *weighed_add(struct machine *m, const struct figures *f, const int *gpus, bool kept);
 /*
- * Adds what figures show about pairs of this machine, and the tests of one or several GPUs that failed.
- * Returns the number of observations. gpus[i] is the machine's GPU for GPU i of the figures, -1 if it is
- * gone; rows about such GPUs are skipped. `kept`: the figures are from this machine's store, so an
- * observation names the run; otherwise it names the place in the file.
+ * Adds what figures show about pairs of this machine, and the tests of one or several GPUs that
+ * failed. Returns the number of observations. gpus[i] is the machine's GPU for GPU i of the
+ * figures, -1 if it is gone; rows about such GPUs are skipped. `kept`: the figures are from this
+ * machine's store, so an observation names the run; otherwise it names the place in the file.
  */
 int observed_add_figures(struct machine *m, const struct figures *f, const int *gpus, bool kept);
 /* `from` is copied. Valid until the next is added. */

@@ -126,7 +126,8 @@ static void read_window(struct pci_window *w, const uint64_t line[3])
 /*
  * sysfs's resource file: one line "start end flags" a resource. The first six are the BARs; of a
  * bridge the last four are its windows: I/O, memory, prefetchable memory, and one that only CardBus
- * uses. With SR-IOV both have lines for it in between, so the number of lines does not tell a bridge.
+ * uses. With SR-IOV both have lines for it in between, so the number of lines does not tell a
+ * bridge.
  */
 static void read_resources(struct reader *r, struct pci_function *f)
 {
@@ -411,8 +412,8 @@ static void list_functions(struct reader *r)
 }
 
 /*
- * Some driver is bound to some device of every host: at least to a bridge or a disk. A tree without any such link was
- * copied without its links.
+ * Some driver is bound to some device of every host: at least to a bridge or a disk. A tree without
+ * any such link was copied without its links.
  */
 static void distrust_drivers(struct machine *m)
 {

@@ -81,7 +81,9 @@ static const char *find_vendor(const char *text, unsigned vendor)
 	return s ? s + strlen(key) : NULL;
 }
 
-/* "\t2684  AD102 [GeForce RTX 4090]" below its vendor; "\t\t" and "#" are lines about other things. */
+/*
+ * "\t2684 AD102 [GeForce RTX 4090]" below its vendor; "\t\t" and "#" are lines about other things.
+ */
 static struct name find_device(const char *vendor, unsigned device)
 {
 	char key[16];

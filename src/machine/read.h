@@ -44,7 +44,10 @@ struct fact_str read_text(struct reader *r, const char *fmt, ...)
  * The reason for an unknown fact, from a source's errno; NULL for -ENOENT. Allocated in the arena.
  */
 const char *read_why(struct reader *r, int error, const char *path);
-/* That a text was cut off where it would state the path: a reason (fact.h). NULL: nothing shows that. */
+/*
+ * That a text was cut off where it would state the path: a reason (fact.h). NULL: nothing shows
+ * that.
+ */
 const char *read_gap(const struct reader *r, const char *path);
 /*
  * nvml.json and rm.json. NVML is slow, so machine_read starts the query first and reads everything
@@ -72,8 +75,8 @@ void observed_read(struct reader *r);   /* observed.c; the GPUs are read before 
 void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in force */
 
 /*
- * Virtual files of a live source (capture/live.c lists them); a recording keeps each as a file of that
- * name:
+ * Virtual files of a live source (capture/live.c lists them); a recording keeps each as a file of
+ * that name:
  *   nvml.json        what NVML answered (nvml_capture.c writes it, nvml_decode.c reads it)
  *   nvml-p2p.json    of a live machine only: NVML's word on all pairs, where RM has none
  *   rm.json          what the driver's resource manager answered (rm_capture.c, rm_decode.c)

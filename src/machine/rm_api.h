@@ -25,7 +25,9 @@ struct source;
 enum rm_status {
 	RM_OK = 0x00,
 	RM_INSUFFICIENT_PERMISSIONS = 0x1b,
-	/* Either, if the parameters have another size in this release; 580.159.04 says the first. */
+	/*
+	 * Either, if the parameters have another size in this release; 580.159.04 says the first.
+	 */
 	RM_INVALID_ARGUMENT = 0x1f,
 	RM_INVALID_PARAM_STRUCT = 0x3a,
 	RM_NOT_SUPPORTED = 0x56,

@@ -25,5 +25,7 @@ const char *library_name(enum library l); /* "Open MPI" */
  */
 enum library library_of_variable(const char *name);
 
-/* Settings strongest first, and within one origin the first line: only what is not set yet is set. */
+/*
+ * Settings strongest first, and within one origin the first line: only what is not set yet is set.
+ */
 void settings_judge(struct setting *settings, size_t n);

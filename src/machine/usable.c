@@ -21,7 +21,9 @@ static bool is_asleep(const struct device *d)
 	return fact_str_is(d->pci->power_state, "D3cold");
 }
 
-/* Nothing could be decoded, although there were bytes: they were all ones. Or the driver found so. */
+/*
+ * Nothing could be decoded, although there were bytes: they were all ones. Or the driver found so.
+ */
 static bool is_off_bus(const struct device *d)
 {
 	if (d->gpu && fact_is(d->gpu->lost, 1))

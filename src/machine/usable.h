@@ -51,8 +51,9 @@ struct guest_use {
 };
 
 /*
- * By the driver that is bound, vfio-pci's ids= on the running command line and in modprobe.d of both,
- * and the guest_claims of `files`: the system that boots next, which may be an image; or NULL.
+ * By the driver that is bound, vfio-pci's ids= on the running command line and in modprobe.d of
+ * both, and the guest_claims of `files`: the system that boots next, which may be an image; or
+ * NULL.
  */
 struct guest_use guest_use(const struct machine *m, const struct machine *files);
 /*

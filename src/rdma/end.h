@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One side of a connection: the memory that it sends from and receives into, and its queue pairs. */
+/*
+ * One side of a connection: the memory that it sends from and receives into, and its queue pairs.
+ */
 #pragma once
 
 #include "rdma/measure.h"
@@ -15,7 +17,10 @@ struct end {
 	struct queue_pair queues[STREAMS_MAX]; /* of writes, then as many of reads */
 };
 
-/* Places of a window for these messages: each queue has as many, at least one, and all are whole words of the pattern. */
+/*
+ * Places of a window for these messages: each queue has as many, at least one, and all are whole
+ * words of the pattern.
+ */
 uint64_t end_places(uint64_t window, const struct rdma_load *load);
 /* Less memory than requested may be available: locked pages, or the GPU's BAR1. */
 bool end_can_halve(uint64_t places, const struct rdma_load *load);
@@ -44,7 +49,9 @@ struct end_round {
 };
 int end_fill(const struct end *e, const struct end_round *r, struct rdma_failure *f);
 int end_poison(const struct end *e, const struct end_round *r, struct rdma_failure *f);
-/* Adds to a cell what the owner of a target found; wrong data is -EIO, a failure of its own step. */
+/*
+ * Adds to a cell what the owner of a target found; wrong data is -EIO, a failure of its own step.
+ */
 int end_check(const struct end *e, const struct end_round *r, struct rdma_cell *cell,
 	      struct rdma_failure *f);
 /* The same of the first bytes alone, which are a message of any size. */

@@ -92,5 +92,8 @@ bool rdma_cuts(const struct rdma_failure *f);
 int rdma_fail(struct rdma_failure *f, enum rdma_step step, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Where it is a wait that was in vain: adds which links are too slow for so many bytes in that time, if there are such. */
+/*
+ * Where it is a wait that was in vain: adds which links are too slow for so many bytes in that
+ * time, if there are such.
+ */
 void rdma_add_slowest(struct rdma_failure *f, uint64_t bytes, uint64_t limit_us);

@@ -33,15 +33,19 @@ struct gid_choice {
 bool gid_choose(const struct verbs_gid_entry *entries, size_t n, bool infiniband,
 		struct gid_choice *ret);
 
-/* The entry of this index, whatever it is worth, with what gid_choose would take. False: there is none. */
+/*
+ * The entry of this index, whatever it is worth, with what gid_choose would take. False: there is
+ * none.
+ */
 bool gid_force(const struct verbs_gid_entry *entries, size_t n, bool infiniband, unsigned index,
 	       struct gid_choice *ret);
 
 /* Whether two addresses look like ones of one network: /24 of IPv4, /64 of IPv6. */
 bool gid_same_network(const union verbs_gid *a, const union verbs_gid *b);
 /*
- * For a connection: an address of this port and the index of one of the other's, of one type and family. Besides the
- * order above, two addresses of one network before those of two. False: none match.
+ * For a connection: an address of this port and the index of one of the other's, of one type and
+ * family. Besides the order above, two addresses of one network before those of two. False: none
+ * match.
  */
 bool gid_choose_pair(const struct verbs_gid_entry *own, size_t own_n,
 		     const struct verbs_gid_entry *far, size_t far_n, bool infiniband,

@@ -9,8 +9,8 @@
 
 #define FLUSH_BYTES 8
 /*
- * Latencies between two looks at the interval's width, and signs of life: no fewer than perftest makes in all, because
- * the first ones take longer; or so long.
+ * Latencies between two looks at the interval's width, and signs of life: no fewer than perftest
+ * makes in all, because the first ones take longer; or so long.
  */
 #define LOOK_EACH    1024
 #define LOOK_NS      100000000

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of a connection that posts the work: what it knows of both sides, and how it measures. */
+/*
+ * The side of a connection that posts the work: what it knows of both sides, and how it measures.
+ */
 #pragma once
 
 #include "rdma/end.h"
@@ -26,8 +28,9 @@ int initiator_flush(const struct initiator *i);
 int initiator_time_bandwidth(const struct initiator *i, enum rdma_measure m,
 			     struct rdma_cell *cell);
 /*
- * Latencies: `one` adds nothing to what it times; n counts from 1. What a reading of the clock takes is taken off: 20 ns
- * where the kernel trusts the processor's counter, 10 us where it asks a device (some virtual machines).
+ * Latencies: `one` adds nothing to what it times; n counts from 1. What a reading of the clock
+ * takes is taken off: 20 ns where the kernel trusts the processor's counter, 10 us where it asks a
+ * device (some virtual machines).
  */
 typedef int initiator_one_fn(void *context, unsigned n, struct timed *ret);
 int initiator_time_latency(const struct initiator *i, initiator_one_fn *one, void *context,

@@ -153,7 +153,9 @@ static struct end_round round_of(const struct link *l, const struct link_order *
 	return (struct end_round){l->job.load.pair, o->round, read};
 }
 
-/* One side's part: it poisons where `in` data will arrive, and fills what goes out the other way. */
+/*
+ * One side's part: it poisons where `in` data will arrive, and fills what goes out the other way.
+ */
 static int prepare(struct link *l, const struct link_order *o, bool writes_out)
 {
 	bool out = writes_out ? rdma_has_writes(o->measure) : rdma_has_reads(o->measure);
@@ -232,7 +234,9 @@ static int time_round_trips(struct link *l, enum rdma_measure m, struct rdma_cel
 	return r < 0 || l->job.load.like_perftest ? r : ping_last(&p, 0);
 }
 
-/* The other end's first message comes before any of this one, and its last trip has no answer here. */
+/*
+ * The other end's first message comes before any of this one, and its last trip has no answer here.
+ */
 static int time_answers(struct link *l, enum rdma_measure m, struct rdma_cell *cell)
 {
 	struct rdma_load load = l->job.load;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This host's end of a connection to a port of another host. Runs in a worker; what crosses the hosts is the session's. */
+/*
+ * This host's end of a connection to a port of another host. Runs in a worker; what crosses the
+ * hosts is the session's.
+ */
 #pragma once
 
 #include "rdma/measure.h"
@@ -56,7 +59,10 @@ struct link_answer {
 
 struct link;
 
-/* Both never fail: what failed is in the answer. LINK_OPEN needs *l to be NULL, others need an open one. */
+/*
+ * Both never fail: what failed is in the answer. LINK_OPEN needs *l to be NULL, others need an open
+ * one.
+ */
 void link_act(const struct verbs *v, struct pulse *pulse, struct link **l,
 	      const struct link_order *o, struct link_answer *ret);
 void link_close(struct link **l); /* also NULL */

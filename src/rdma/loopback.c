@@ -222,8 +222,8 @@ static int one_read(void *context, unsigned n, struct timed *ret)
 }
 
 /*
- * The far end answers in a thread of its own, as another host would: a NIC in software does its work in the thread that
- * posts, so one thread for both ends would do the work of both in turn.
+ * The far end answers in a thread of its own, as another host would: a NIC in software does its
+ * work in the thread that posts, so one thread for both ends would do the work of both in turn.
  */
 struct echo {
 	struct ping ping;

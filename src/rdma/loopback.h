@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One port to itself: does data between this host's memory and a GPU's arrive through the NIC, and how fast? */
+/*
+ * One port to itself: does data between this host's memory and a GPU's arrive through the NIC, and
+ * how fast?
+ */
 #pragma once
 
 #include "rdma/measure.h"
 #include "rdma/transfer.h"
 
-/* Plain data: it is sent to the worker process. The host's memory is the near side, the GPU's the far one. */
+/*
+ * Plain data: it is sent to the worker process. The host's memory is the near side, the GPU's the
+ * far one.
+ */
 struct loopback_job {
 	char device[64];
 	unsigned port;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of one message of any size, filled and checked by the CPU: of latencies, whose messages are few and may be odd. */
+/*
+ * The data of one message of any size, filled and checked by the CPU: of latencies, whose messages
+ * are few and may be odd.
+ */
 #pragma once
 
 #include "kernels/args.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines that two onehops exchange over TCP while they measure the NICs between their hosts. A line is a word and
- * KEY=VALUE pairs; everything in it has an upper limit. No I/O: what a peer sends is decoded and checked here only.
+ * The lines that two onehops exchange over TCP while they measure the NICs between their hosts. A
+ * line is a word and KEY=VALUE pairs; everything in it has an upper limit. No I/O: what a peer
+ * sends is decoded and checked here only.
  */
 #pragma once
 
@@ -105,13 +106,15 @@ struct peer_message {
 };
 
 /*
- * A line of n bytes without its line feed. 0, or -EPROTO with a sentence: a word or key that does not exist, a key that
- * is missing, twice, or out of range, a character that no text may have.
+ * A line of n bytes without its line feed. 0, or -EPROTO with a sentence: a word or key that does
+ * not exist, a key that is missing, twice, or out of range, a character that no text may have.
  */
 int peer_parse(const char *line, size_t n, struct peer_message *ret);
 /* With the line feed. What a text may not have becomes '?', and what is too long is cut. */
 void peer_format(const struct peer_message *m, struct strbuf *ret);
 
-/* "6.29": the release of a perftest whose first 16 bytes these are; false: they are not perftest's. */
+/*
+ * "6.29": the release of a perftest whose first 16 bytes these are; false: they are not perftest's.
+ */
 #define PERFTEST_HELLO 16
 bool peer_is_perftest(const char *bytes, size_t n, char ret_release[static PERFTEST_HELLO]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes that ib_write_bw, ib_read_bw and ib_write_lat exchange over TCP, from perftest 5.70 on. In each exchange the
- * client sends first, and the server answers with as many bytes. No I/O.
+ * The bytes that ib_write_bw, ib_read_bw and ib_write_lat exchange over TCP, from perftest 5.70 on.
+ * In each exchange the client sends first, and the server answers with as many bytes. No I/O.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #define PERFTEST_TCP_PORT "18515"
 /*
- * What onehop says it is, Debian 12's release: later ones then leave out what came after it, a struct that holds their
- * device's attributes as libibverbs lays them out.
+ * What onehop says it is, Debian 12's release: later ones then leave out what came after it, a
+ * struct that holds their device's attributes as libibverbs lays them out.
  */
 #define PERFTEST_RELEASE "6.06"
 
@@ -22,7 +22,10 @@
 #define PERFTEST_REPORT_BYTES 40  /* in five exchanges */
 #define PERFTEST_REPORT_PART  ((size_t)8)
 
-/* Whether a peer of this release speaks the protocol as it is here; "6.29", as peer_is_perftest has it. */
+/*
+ * Whether a peer of this release speaks the protocol as it is here; "6.29", as peer_is_perftest has
+ * it.
+ */
 bool perftest_is_spoken(const char *release);
 
 void perftest_put_hello(char ret[static PERFTEST_HELLO]);

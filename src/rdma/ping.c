@@ -12,7 +12,10 @@
 	2 /* messages whose data is checked, so that data left over from the first shows in the second */
 #define TAIL 8
 #define POLL 4
-/* At the flag, between two looks for completions and at the clock, in which a message would be noticed late. */
+/*
+ * At the flag, between two looks for completions and at the clock, in which a message would be
+ * noticed late.
+ */
 #define LOOKS     65536
 #define BEAT_EACH 256 /* answers between two signs of life */
 
@@ -226,7 +229,10 @@ static void take_message(struct ping *p)
 	p->used += p->told;
 }
 
-/* What can wait until nobody waits: completions of posts, and receive requests for those used up, many or all. */
+/*
+ * What can wait until nobody waits: completions of posts, and receive requests for those used up,
+ * many or all.
+ */
 static int settle(struct ping *p, bool all)
 {
 	struct wait w = {0};

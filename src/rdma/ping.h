@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small messages that go there and back, one at a time, in host memory. All that lies between the arrival of one and the
- * posting of the next is latency, so what can be prepared is prepared before.
+ * Small messages that go there and back, one at a time, in host memory. All that lies between the
+ * arrival of one and the posting of the next is latency, so what can be prepared is prepared
+ * before.
  */
 #pragma once
 
@@ -15,7 +16,10 @@ struct ping {
 	struct verbs_qp *qp;
 	const struct rdma_load *load;
 	struct rdma_failure *failure;
-	/* The last bytes of a message, at most 8, all of one value. The very last is the flag: it arrives last. */
+	/*
+	 * The last bytes of a message, at most 8, all of one value. The very last is the flag: it
+	 * arrives last.
+	 */
 	uint8_t *leaves, *arrives;
 	size_t n;
 	const volatile uint8_t *flag;
@@ -36,7 +40,10 @@ struct ping {
 	atomic_bool stop; /* set by another thread: nothing more will come */
 };
 
-/* Both before the other end can send, in host memory: a flag of 0; receive requests, once a connection. */
+/*
+ * Both before the other end can send, in host memory: a flag of 0; receive requests, once a
+ * connection.
+ */
 void ping_clear(const struct end *e, uint64_t bytes);
 int ping_expect(const struct nic *n, const struct end *e, uint64_t bytes, struct rdma_failure *f);
 
@@ -48,11 +55,15 @@ void ping_begin(struct ping *p, enum rdma_measure m, const struct nic *n, struct
 /* These return 0 or -EIO and the failure. */
 
 /*
- * Between onehops, before the trips that are timed: whole messages, with other data in each, that come back as they were
- * sent. A flag that has arrived says that all of its message has, so memory must not be registered with relaxed ordering.
+ * Between onehops, before the trips that are timed: whole messages, with other data in each, that
+ * come back as they were sent. A flag that has arrived says that all of its message has, so memory
+ * must not be registered with relaxed ordering.
  */
 int ping_check(struct ping *p, struct rdma_cell *cell);
-/* One trip, the n-th from 1 on; the last bytes that came back are those sent. As an initiator_one_fn. */
+/*
+ * One trip, the n-th from 1 on; the last bytes that came back are those sent. As an
+ * initiator_one_fn.
+ */
 int ping_trip(void *ping, unsigned n, struct timed *ret);
 /* The other end's first message. */
 int ping_await_first(struct ping *p);

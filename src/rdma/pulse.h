@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's signs of life. The process that waits for an answer kills a worker that has been silent for longer than
- * its last sign said that it might be.
+ * A worker's signs of life. The process that waits for an answer kills a worker that has been
+ * silent for longer than its last sign said that it might be.
  */
 #pragma once
 

@@ -201,7 +201,9 @@ int queue_pair_connect(const struct nic *n, const struct queue_pair *q,
 		       const struct queue_address *peer, struct rdma_failure *f)
 {
 	unsigned mtu = peer->mtu && peer->mtu < n->port.mtu ? peer->mtu : n->port.mtu;
-	/* Either end issues as many as the other serves, and serves as many as it has itself said. */
+	/*
+	 * Either end issues as many as the other serves, and serves as many as it has itself said.
+	 */
 	unsigned reads = peer->reads_max < n->reads_max ? peer->reads_max : n->reads_max;
 	struct verbs_qp_attr a = {
 		.port_num = (uint8_t)n->port.number,

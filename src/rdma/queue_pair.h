@@ -22,7 +22,10 @@ void nic_close(struct nic *n);
 /* A completion queue; the caller destroys it. */
 int nic_open_queue(const struct nic *n, unsigned entries, struct verbs_cq **ret,
 		   struct rdma_failure *f);
-/* Waits for an asynchronous event, at most limit_ms: the kernel reports the cause of a failed completion from another thread. */
+/*
+ * Waits for an asynchronous event, at most limit_ms: the kernel reports the cause of a failed
+ * completion from another thread.
+ */
 void nic_await_event(const struct nic *n, int limit_ms);
 /*
  * Adds to a failure the asynchronous events that the NIC has reported: "port error", "device

@@ -33,11 +33,14 @@ struct port_listing {
  * worker failed. `program`: the program that has the worker command; NULL: this one.
  */
 int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_listing *ret);
-/* Gives the worker a job; its socket becomes readable with the answer, and with signs of life before. */
+/*
+ * Gives the worker a job; its socket becomes readable with the answer, and with signs of life
+ * before.
+ */
 int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job);
 /*
- * Takes the answer. A worker that died is in the result as a failure; the next job starts another. False: it was a
- * sign of life, and until_s has moved.
+ * Takes the answer. A worker that died is in the result as a failure; the next job starts another.
+ * False: it was a sign of life, and until_s has moved.
  */
 bool rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret);
 /* Kills the worker because its job hangs, or has to end; the result then says so. */

@@ -8,7 +8,10 @@
 
 #define CHAIN 64 /* work requests that are posted with one call, of small messages */
 #define POLL  32
-/* From this size on each message has its own completion, and its own call: a NIC in software works in the thread that calls. */
+/*
+ * From this size on each message has its own completion, and its own call: a NIC in software works
+ * in the thread that calls.
+ */
 #define LARGE 8192
 #define CLOCK_EACH                                                                                 \
 	65536 /* empty polls between two readings of the clock, in which a completion would be noticed late */

@@ -35,8 +35,9 @@ int transfer_post_one(const struct nic *n, const struct stream_work *w, struct r
 /* The wr_id of receive requests: no stream's. */
 #define TRANSFER_RECEIVE UINT64_MAX
 /*
- * What completions there are, at most `room`: how many, or -EIO and the failure of the first that has one. Receive
- * requests that an error flushed are left out, because they say nothing of its cause.
+ * What completions there are, at most `room`: how many, or -EIO and the failure of the first that
+ * has one. Receive requests that an error flushed are left out, because they say nothing of its
+ * cause.
  */
 int transfer_poll(const struct nic *n, struct verbs_cq *cq, struct verbs_wc *wcs, int room,
 		  struct rdma_failure *f);

@@ -298,8 +298,8 @@ struct verbs_extension {
 #define VERBS_IS_EXTENDED ((void *)UINTPTR_MAX)
 
 /*
- * X(member, symbol, required, result, arguments). _ibv_query_gid_table came with rdma-core 32, ibv_reg_dmabuf_mr
- * with 34.
+ * X(member, symbol, required, result, arguments). _ibv_query_gid_table came with rdma-core 32,
+ * ibv_reg_dmabuf_mr with 34.
  */
 /* clang-format off */
 #define VERBS_SYMBOLS(X) \

@@ -258,8 +258,9 @@ static int load_archive(struct packed *p, struct source *map)
 }
 
 /*
- * Damage explains whatever else is wrong, and a damaged recording would state other facts. The check sum is behind the end
- * of the tar, where libarchive stops. `r`: how reading it ended, which is returned if there is none.
+ * Damage explains whatever else is wrong, and a damaged recording would state other facts. The
+ * check sum is behind the end of the tar, where libarchive stops. `r`: how reading it ended, which
+ * is returned if there is none.
  */
 static int check_gzip(struct packed *p, int r)
 {

@@ -35,9 +35,9 @@ int recording_parse_config_space(const char *text, size_t size, const char *file
 void recording_redact(struct source *map);
 
 /*
- * The same for texts that are made from a machine: the same stand-in for the same value, for as long as the
- * redaction lives. `host`: a host's name, "" for none. Addresses that could be versions stay unless they are of
- * a private network, or have a number that versions do not reach.
+ * The same for texts that are made from a machine: the same stand-in for the same value, for as
+ * long as the redaction lives. `host`: a host's name, "" for none. Addresses that could be versions
+ * stay unless they are of a private network, or have a number that versions do not reach.
  */
 struct redaction;
 struct strbuf;

@@ -89,8 +89,8 @@ static size_t match_serial(const char *s)
 }
 
 /*
- * "94.02.26.48" is the version of a video BIOS: two digits in each group, of which only later ones begin with zero. What
- * begins with 255 is a netmask, or all hosts.
+ * "94.02.26.48" is the version of a video BIOS: two digits in each group, of which only later ones
+ * begin with zero. What begins with 255 is a netmask, or all hosts.
  */
 static size_t match_ipv4(const char *s)
 {
@@ -111,7 +111,9 @@ static size_t match_ipv4(const char *s)
 	return (pairs && padded) || isalnum((unsigned char)s[at]) || s[at] == '.' ? 0 : at;
 }
 
-/* "aa:bb:...": of an Infiniband port 8 bytes, and 20 where its address has a queue pair and a GID. */
+/*
+ * "aa:bb:...": of an Infiniband port 8 bytes, and 20 where its address has a queue pair and a GID.
+ */
 static size_t match_port_address(const char *s)
 {
 	const size_t n = strspn(s, "0123456789abcdefABCDEF:");
@@ -122,7 +124,10 @@ static size_t match_port_address(const char *s)
 	return n == 3 * 8 - 1 || n == 3 * 20 - 1 ? n : 0;
 }
 
-/* The groups of an IPv6 address as people write it, with "::" in place of zeros; 0: it is none, else its length. */
+/*
+ * The groups of an IPv6 address as people write it, with "::" in place of zeros; 0: it is none,
+ * else its length.
+ */
 static size_t read_ipv6(const char *s, unsigned ret[8])
 {
 	size_t at = 0, n = 0, gap = 8; /* gap: groups in front of "::" */
@@ -332,7 +337,10 @@ static unsigned subnet_number(struct redaction *r, const char *s)
 						   : number_of(r, KIND_NETWORK, s, PREFIX) & 0xffff;
 }
 
-/* What kind of GID it is matters (link-local, mapped IPv4, routable), and its network; who it is does not. */
+/*
+ * What kind of GID it is matters (link-local, mapped IPv4, routable), and its network; who it is
+ * does not.
+ */
 static void stand_in_gid(struct redaction *r, const char *s, unsigned number, struct strbuf *out)
 {
 	bool mapped = text_starts_with(s, mapped_gid);
@@ -440,7 +448,8 @@ static size_t domain_length(const char *s)
 }
 
 /*
- * The length of the longest name that starts at text + at, with its domain, and its number from 0; 0: none does.
+ * The length of the longest name that starts at text + at, with its domain, and its number from 0;
+ * 0: none does.
  */
 static size_t match_host(const struct redaction *r, const char *text, size_t at, size_t *ret_number)
 {
@@ -532,7 +541,9 @@ static size_t clear_labelled(const char *s, struct strbuf *out)
 
 /* ---- who it was ---- */
 
-/* Whose user names are in kernels and modules as they are delivered: the host is the distributor's. */
+/*
+ * Whose user names are in kernels and modules as they are delivered: the host is the distributor's.
+ */
 static bool is_builder(const char *user, size_t n)
 {
 	static const char *const builders[] = {"build", "buildd", "debian-kernel", "dvs-builder",
@@ -813,7 +824,10 @@ static void add_host(struct redaction *r, const char *name, size_t n)
 	r->hosts[r->host_n++] = xstrdup(copy);
 }
 
-/* "RuntimeError: NCCL error ...", "torch.distributed.DistBackendError: NCCL error": an exception of Python. */
+/*
+ * "RuntimeError: NCCL error ...", "torch.distributed.DistBackendError: NCCL error": an exception of
+ * Python.
+ */
 static bool is_exception(const char *name, size_t n)
 {
 	static const char *const ends[] = {"Error", "Exception", "Warning", "Interrupt"};
@@ -837,7 +851,10 @@ static size_t host_length(const char *s)
 	return n;
 }
 
-/* "HOST:1234:1240 [0] NCCL INFO": as every line of NCCL begins, behind what a launcher may put there. */
+/*
+ * "HOST:1234:1240 [0] NCCL INFO": as every line of NCCL begins, behind what a launcher may put
+ * there.
+ */
 static void add_host_of_nccl(struct redaction *r, const char *line)
 {
 	const char *mark = strstr(line, " NCCL "), *s, *end;
@@ -966,7 +983,10 @@ static void add_host_of_peer(struct redaction *r, const char *line, const struct
 	}
 }
 
-/* "Connect to HOST<50000>", as NCCL writes an address; a port below 1000 is none that it listens on. */
+/*
+ * "Connect to HOST<50000>", as NCCL writes an address; a port below 1000 is none that it listens
+ * on.
+ */
 static void add_hosts_with_port(struct redaction *r, const char *line)
 {
 	enum { DIGITS = 4 };

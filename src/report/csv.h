@@ -15,8 +15,9 @@ struct csv {
 /* The row that names the columns; NULL-ended. */
 void csv_head(struct csv *c, const char *const *names);
 /*
- * A text; NULL is an empty cell. A text that a spreadsheet would run as a formula gets an apostrophe in front, which
- * spreadsheets take for "this is text". Control characters are replaced as everywhere.
+ * A text; NULL is an empty cell. A text that a spreadsheet would run as a formula gets an
+ * apostrophe in front, which spreadsheets take for "this is text". Control characters are replaced
+ * as everywhere.
  */
 void csv_text(struct csv *c, const char *text);
 void csv_count(struct csv *c, size_t n);

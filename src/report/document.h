@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One document model for everything that people read: headings, paragraphs, lists, tables, pictures. */
+/*
+ * One document model for everything that people read: headings, paragraphs, lists, tables,
+ * pictures.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +23,8 @@ enum style {
 };
 
 /*
- * An opaque list of blocks; text is copied. Control characters, those that reorder text and broken UTF-8
- * become '?', so that no recording can steer a terminal; a newline is a hard line break.
+ * An opaque list of blocks; text is copied. Control characters, those that reorder text and broken
+ * UTF-8 become '?', so that no recording can steer a terminal; a newline is a hard line break.
  */
 struct document;
 
@@ -41,21 +44,29 @@ void document_styled_item(struct document *d, enum style label_style, enum style
 			  unsigned indent, const char *label, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 /* Text as it is, not wrapped (commands, matrices). */
-/* A paragraph that explains the table before it; a page that leaves that out leaves this out too. */
+/*
+ * A paragraph that explains the table before it; a page that leaves that out leaves this out too.
+ */
 void document_caption(struct document *d, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* How text shows more than the last paragraph or item, "-v shows all"; a page, where no option can be given, does not say it. */
+/*
+ * How text shows more than the last paragraph or item, "-v shows all"; a page, where no option can
+ * be given, does not say it.
+ */
 void document_hint(struct document *d, const char *hint);
 void document_verbatim(struct document *d, unsigned indent, const char *text);
 /* An empty line; two in a row, or one at the very start, count as one or none. */
 void document_blank(struct document *d);
 
 /*
- * A table: columns are as wide as their widest cell, `gap` apart; the last column may wrap. A first row of
- * which every cell is STYLE_DIM names the columns.
+ * A table: columns are as wide as their widest cell, `gap` apart; the last column may wrap. A first
+ * row of which every cell is STYLE_DIM names the columns.
  */
 void document_table(struct document *d, unsigned indent, size_t columns, unsigned gap);
-/* A table whose first column names the rows. Where it is too wide, groups of columns follow each other. */
+/*
+ * A table whose first column names the rows. Where it is too wide, groups of columns follow each
+ * other.
+ */
 void document_matrix(struct document *d, size_t columns, unsigned gap);
 /* Starts a row; then one cell after the other. Missing cells are empty. */
 void document_row(struct document *d);
@@ -67,8 +78,9 @@ void document_titles(struct document *d, const char *const *titles);
 /* ---- pages: HTML and Markdown ---- */
 
 /*
- * A document that can be written as a page too. What follows does nothing in any other document, and none of
- * it shows in text, so that reports add it without asking; what is costly to make asks document_is_page.
+ * A document that can be written as a page too. What follows does nothing in any other document,
+ * and none of it shows in text, so that reports add it without asking; what is costly to make asks
+ * document_is_page.
  */
 struct document *document_new_page(void);
 bool document_is_page(const struct document *d);
@@ -100,7 +112,10 @@ void document_end(struct document *d);
 
 /* What the cells of the open matrix measure: pages draw it as a heat map. */
 void document_unit(struct document *d, const char *unit);
-/* A cell that holds a figure, and what it should be (0: unknown). Text shows fmt, as of any other cell. */
+/*
+ * A cell that holds a figure, and what it should be (0: unknown). Text shows fmt, as of any other
+ * cell.
+ */
 void document_value(struct document *d, enum style style, double value, double expected,
 		    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The anchor of the cell that was added last. */
@@ -127,7 +142,9 @@ void document_chart(struct document *d, enum chart chart, const char *unit, cons
 void document_point(struct document *d, const struct chart_point *p, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* An SVG whose texts are escaped (base/markup.h) and whose ids begin with DRAWING_ID; it is copied. */
+/*
+ * An SVG whose texts are escaped (base/markup.h) and whose ids begin with DRAWING_ID; it is copied.
+ */
 #define DRAWING_ID "box-"
 void document_drawing(struct document *d, const char *svg);
 
@@ -141,7 +158,10 @@ struct page_format {
 /* One file without scripts, links to elsewhere, or anything to load. */
 void document_write_html(const struct document *d, const struct page_format *format,
 			 struct strbuf *out);
-/* GitHub's and GitLab's dialect, at most MARKDOWN_MAX characters: what comes last is left out first. */
+/*
+ * GitHub's and GitLab's dialect, at most MARKDOWN_MAX characters: what comes last is left out
+ * first.
+ */
 #define MARKDOWN_MAX 60000
 void document_write_markdown(const struct document *d, const struct page_format *format,
 			     struct strbuf *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a document as one HTML file that needs nothing else: no script, nothing to load, and headings, tables
- * and pictures that keep their meaning where the style sheet is removed.
+ * Writes a document as one HTML file that needs nothing else: no script, nothing to load, and
+ * headings, tables and pictures that keep their meaning where the style sheet is removed.
  */
 #include "report/page_impl.h"
 
@@ -67,7 +67,10 @@ static const char style_sheet[] =
 	".fit17{min-width:1700px}.fit18{min-width:1800px}.fit19{min-width:1900px}"
 	".fit20{min-width:2000px}"
 	"footer{margin-top:36px;color:var(--dim);font-size:13px}\n"
-	/* Presentation attributes are weaker than any rule, so that the dark page repaints the drawings. */
+	/*
+	 * Presentation attributes are weaker than any rule, so that the dark page repaints the
+	 * drawings.
+	 */
 	"@media (prefers-color-scheme:dark){.o-t{fill:#e6edf3}.o-s{fill:#9da7b3}.o-bg{fill:#0d1117}"
 	".o-socket{fill:#161b22;stroke:#3d444d}.o-node{fill:#0d1117;stroke:#3d444d}"
 	".o-switch{fill:#241d0b;stroke:#9e7a1f}.o-host{fill:#21262d;stroke:#9da7b3}"
@@ -76,7 +79,10 @@ static const char style_sheet[] =
 	".o-slow{stroke:#e3b341}.o-slowtext{fill:#e3b341}.o-grid{stroke:#30363d}}\n"
 	"@media print{:root{--fg:#000;--dim:#444;--bg:#fff;--card:#fff;--line:#999;--good:#0a6b3d;"
 	"--warn:#7d4e00;--bad:#b3261e;--link:#000}main{max-width:none;padding:0}nav{display:none}"
-	/* Evidence and notes are open, lists of what holds stay closed. A drawing is one sheet, and scales. */
+	/*
+	 * Evidence and notes are open, lists of what holds stay closed. A drawing is one sheet, and
+	 * scales.
+	 */
 	"body{font:9pt/1.3 system-ui,'DejaVu Sans',Arial,sans-serif}p{margin:2pt 0}"
 	"h1{font-size:13pt}h2{font-size:11pt;margin:10pt 0 4pt}.lead{font-size:10pt;padding:4pt 8pt}"
 	".card{padding:2pt 8pt;margin:5pt 0}.to{display:none}code,pre{font-size:8pt}"
@@ -397,7 +403,10 @@ static size_t count_ids(const struct document *d)
 	return n;
 }
 
-/* Boxes have their ids in the drawing already: links may name them, and nothing else may be called so. */
+/*
+ * Boxes have their ids in the drawing already: links may name them, and nothing else may be called
+ * so.
+ */
 static void add_drawing_ids(struct page *p, struct arena *a, const char *svg)
 {
 	static const char mark[] = " id=\"" DRAWING_ID;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a document in the dialect of GitHub and GitLab, for an issue's page. Pictures are left out; their
- * figures are in the tables. What an issue cannot hold is cut from the end, where the details are.
+ * Writes a document in the dialect of GitHub and GitLab, for an issue's page. Pictures are left
+ * out; their figures are in the tables. What an issue cannot hold is cut from the end, where the
+ * details are.
  */
 #include "report/document_impl.h"
 

@@ -73,7 +73,9 @@ static size_t word_length(const char *s)
 	return setting ? setting : strcspn(s, " \n");
 }
 
-/* `modprobe nvidia` stays in the sentence; what is longer is easier to copy from a line of its own. */
+/*
+ * `modprobe nvidia` stays in the sentence; what is longer is easier to copy from a line of its own.
+ */
 #define COMMAND_IN_SENTENCE 32
 
 static void new_line(struct writer *w, size_t hang)
@@ -82,7 +84,10 @@ static void new_line(struct writer *w, size_t hang)
 	pad(w, hang);
 }
 
-/* A command as it is pasted: whole, and without its quotes and the comma behind. Returns how much of s it was. */
+/*
+ * A command as it is pasted: whole, and without its quotes and the comma behind. Returns how much
+ * of s it was.
+ */
 static size_t write_command(struct writer *w, const char *s, size_t n)
 {
 	strbuf_add(w->out, s + 1, n - 2);
@@ -90,7 +95,10 @@ static size_t write_command(struct writer *w, const char *s, size_t n)
 	return n + strspn(s + n, " \n");
 }
 
-/* What is pasted and does not fit behind the indent starts in the first column, where a terminal breaks it least. */
+/*
+ * What is pasted and does not fit behind the indent starts in the first column, where a terminal
+ * breaks it least.
+ */
 static size_t indent_of(size_t columns, size_t hang, size_t limit)
 {
 	return hang + columns > limit ? 0 : hang;
@@ -199,7 +207,10 @@ static size_t cells_in_row(const struct cell *row, size_t n)
 	return n;
 }
 
-/* The cells of a row that one part of its table shows: the first, and those from `first` on below `end`. */
+/*
+ * The cells of a row that one part of its table shows: the first, and those from `first` on below
+ * `end`.
+ */
 struct table_part {
 	size_t first, end;
 };
@@ -233,7 +244,10 @@ static void write_row(struct writer *w, const struct block *b, const struct cell
 	strbuf_putc(w->out, '\n');
 }
 
-/* As many columns from `first` on as fit the width, at least one; all of a table that is not a matrix. */
+/*
+ * As many columns from `first` on as fit the width, at least one; all of a table that is not a
+ * matrix.
+ */
 static struct table_part next_part(const struct writer *w, const struct block *b, size_t first,
 				   const size_t *widths)
 {

@@ -75,7 +75,10 @@ static const struct gpu *gpu_of_rank(const struct machine *m, size_t ordinal)
 	return fact_known(m->gpus[ordinal].cuda_ordinal) ? NULL : &m->gpus[ordinal];
 }
 
-/* The CPUs next to a GPU, as Linux writes lists of them: by its own list, else those of its NUMA node. */
+/*
+ * The CPUs next to a GPU, as Linux writes lists of them: by its own list, else those of its NUMA
+ * node.
+ */
 static const char *cpus_beside(const struct machine *m, const struct gpu *g)
 {
 	int64_t node = fact_or(g->pci->numa_node, -1);

@@ -77,7 +77,10 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 		"Latency (us) in those cases.\n\n");
 }
 
-/* 0: not measured. Without P2P the original tool copies through the host, also under its P2P titles. */
+/*
+ * 0: not measured. Without P2P the original tool copies through the host, also under its P2P
+ * titles.
+ */
 static double value_of(const struct p2p_report *r, const struct metric *m, int i, int j,
 		       bool enqueue)
 {
@@ -147,7 +150,10 @@ void format_p2p_test(const struct p2p_report *r, struct strbuf *out)
 
 /* ---- nvbandwidth ---- */
 
-/* Quoted like by its JSON library; other bytes than ASCII, which GPU names do not contain, as \uXXXX. */
+/*
+ * Quoted like by its JSON library; other bytes than ASCII, which GPU names do not contain, as
+ * \uXXXX.
+ */
 static void add_string(struct strbuf *out, const char *s)
 {
 	strbuf_putc(out, '"');

@@ -89,7 +89,10 @@ static int lay_out(struct strbuf *out, const json_t *value, int depth)
 	return json_dump_callback(value, add, out, FLAGS);
 }
 
-/* What jansson leaves as it is and a terminal may obey: U+007F to U+009F, the last 32 as 0xc2 and one. */
+/*
+ * What jansson leaves as it is and a terminal may obey: U+007F to U+009F, the last 32 as 0xc2 and
+ * one.
+ */
 static void escape_controls(const struct strbuf *json, struct strbuf *out)
 {
 	const char *rest = strbuf_str(json), *end = rest + json->len;

@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 /*
- * Adds the text without a newline at its end, and without a character that a terminal may obey; -EINVAL: the value is
- * not valid.
+ * Adds the text without a newline at its end, and without a character that a terminal may obey;
+ * -EINVAL: the value is not valid.
  */
 int json_lay_out(struct strbuf *out, const json_t *value);
 /* The same on one line, without spaces. */

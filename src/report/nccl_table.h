@@ -7,7 +7,10 @@
 struct document;
 struct strbuf;
 
-/* nccl-tests' columns: size, count, type, redop, root; then time, algbw, busbw and wrong elements of a cell. */
+/*
+ * nccl-tests' columns: size, count, type, redop, root; then time, algbw, busbw and wrong elements
+ * of a cell.
+ */
 void nccl_table_row(struct strbuf *out, const struct collective_plan *p,
 		    const struct collective_row *row);
 void nccl_table_cell(struct strbuf *out, const struct collective_cell *c);

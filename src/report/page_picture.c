@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pictures of figures as SVG inside a page: heat maps and bars. Colours are presentation attributes, which a
- * style sheet that is removed or forbidden does not take away; every picture has its figures as text.
+ * Pictures of figures as SVG inside a page: heat maps and bars. Colours are presentation
+ * attributes, which a style sheet that is removed or forbidden does not take away; every picture
+ * has its figures as text.
  */
 #include "report/page_impl.h"
 

@@ -35,7 +35,9 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 		  bool verbose);
 /* `check -q`: the verdict alone. */
 void report_verdict(struct document *out, const struct diagnosis *d);
-/* The commands whose output would decide, one a line, each with what it tells as a shell comment. */
+/*
+ * The commands whose output would decide, one a line, each with what it tells as a shell comment.
+ */
 void report_questions(struct document *out, const struct diagnosis *d);
 /* What could cause a symptom (enum symptom), of the pair of GPUs a and b, -1: of any. */
 void report_symptom(struct document *out, const struct diagnosis *d, int symptom, int a, int b);
@@ -45,12 +47,15 @@ void report_requirements(struct document *out, const struct requirements *all);
 void report_weighed(struct document *out, const struct machine *m);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
 void report_topology(struct document *out, const struct diagnosis *d);
-/* The drawing of `topo --svg`, with each finding at its device; in a page marks and findings link to each other. */
+/*
+ * The drawing of `topo --svg`, with each finding at its device; in a page marks and findings link
+ * to each other.
+ */
 void report_drawing(const struct diagnosis *d, bool in_page, struct strbuf *out);
 /*
- * What `onehop report` prints: the machine as check does (NULL: none), then every result, and of one tool what
- * changed from the oldest to the newest. `results`: of one tool together, the oldest first. `left_out`: why the
- * machine is not judged by some of them.
+ * What `onehop report` prints: the machine as check does (NULL: none), then every result, and of
+ * one tool what changed from the oldest to the newest. `results`: of one tool together, the oldest
+ * first. `left_out`: why the machine is not judged by some of them.
  */
 void report_all(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
 		struct figures *const *results, size_t n, const struct texts *left_out);

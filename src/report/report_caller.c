@@ -12,9 +12,9 @@
 #endif
 
 /*
- * Slurm drains a node whose prolog fails, so unknown does not fail there. It ignores the exit code of
- * HealthCheckProgram, whose script decides by the line. node-problem-detector takes 0, 1 and anything else for OK,
- * problem and unknown, and cuts the message at 80 bytes by default.
+ * Slurm drains a node whose prolog fails, so unknown does not fail there. It ignores the exit code
+ * of HealthCheckProgram, whose script decides by the line. node-problem-detector takes 0, 1 and
+ * anything else for OK, problem and unknown, and cuts the message at 80 bytes by default.
  */
 /* clang-format off */
 const struct caller callers[] = {
@@ -78,7 +78,10 @@ static void add_pairs(struct strbuf *out, const struct caller *c, const struct d
 	caller_line(out, c, strbuf_str(&text));
 }
 
-/* The most severe rule that could not be judged and says why, of equals the first; NULL: there is none. */
+/*
+ * The most severe rule that could not be judged and says why, of equals the first; NULL: there is
+ * none.
+ */
 static const struct outcome *worst_unknown(const struct diagnosis *d)
 {
 	const struct outcome *worst = NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `check --for CALLER` answers to programs that run it: their exit codes, one line, metrics. */
+/*
+ * What `check --for CALLER` answers to programs that run it: their exit codes, one line, metrics.
+ */
 #pragma once
 
 #include "session/require.h"
@@ -26,12 +28,14 @@ extern const char *const caller_words[];
 /* The exit code for a verdict. */
 int caller_code(const struct caller *c, enum verdict v, bool required);
 /*
- * Nothing if all is well. Else lines of plain ASCII that begin with the cause. `threshold`: findings count from this
- * severity on.
+ * Nothing if all is well. Else lines of plain ASCII that begin with the cause. `threshold`:
+ * findings count from this severity on.
  */
 void report_caller(struct strbuf *out, const struct caller *c, const struct diagnosis *d,
 		   const struct requirements *r, enum verdict v, int threshold);
-/* A line of that length at most, without anything but printable ASCII; a longer text ends in "...". */
+/*
+ * A line of that length at most, without anything but printable ASCII; a longer text ends in "...".
+ */
 void caller_line(struct strbuf *out, const struct caller *c, const char *text);
 
 /* Metrics in the text format of Prometheus. `now`: seconds since 1970. */

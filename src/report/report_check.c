@@ -575,7 +575,10 @@ static void add_unseen_line(struct document *out, size_t n, size_t named_n)
 	document_end(out);
 }
 
-/* What root could read, and what is cut off, is named, because a person can do something about it; the rest is counted. */
+/*
+ * What root could read, and what is cut off, is named, because a person can do something about it;
+ * the rest is counted.
+ */
 static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	static const char *const heads[] = {
@@ -726,7 +729,10 @@ static void add_seen(struct document *out, const struct topology *t)
 		      strbuf_str(&b));
 }
 
-/* Copies that used their paths. What is refused or staged goes through host memory and tells nothing. */
+/*
+ * Copies that used their paths. What is refused or staged goes through host memory and tells
+ * nothing.
+ */
 static void add_measured(struct document *out, const struct topology *t)
 {
 	double least = 0, most = 0, share = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. And what `onehop tune` prints. */
+/*
+ * What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. And what
+ * `onehop tune` prints.
+ */
 #pragma once
 
 #include "session/collective_session.h"
@@ -21,7 +24,10 @@ struct collective_layout {
 	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
 };
 
-/* libonehop's, alone or in turn with NCCL. verbose: the time of each algorithm, measured or estimated. */
+/*
+ * libonehop's, alone or in turn with NCCL. verbose: the time of each algorithm, measured or
+ * estimated.
+ */
 extern const struct collective_layout collective_layout;
 
 /* The table of a model (--simulate); verbose: the time of each algorithm in it. */

@@ -148,7 +148,9 @@ static size_t count_unknown_models(const struct machine *m)
 	return n;
 }
 
-/* "8 x NVIDIA GeForce RTX 4090", a run of equal models at a time; "3 of unknown model" of 4 last. */
+/*
+ * "8 x NVIDIA GeForce RTX 4090", a run of equal models at a time; "3 of unknown model" of 4 last.
+ */
 static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 {
 	size_t unknown = count_unknown_models(m);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop compare` prints: measurement by measurement, then who changed most, then the verdict. */
+/*
+ * What `onehop compare` prints: measurement by measurement, then who changed most, then the
+ * verdict.
+ */
 #include "report/report_impl.h"
 #include "report/report_json_impl.h"
 
@@ -40,7 +43,10 @@ static const char *size_format(uint64_t bytes, char *buf, size_t size)
 	return buf;
 }
 
-/* "1.43x, better", "same": after divided by before, as in the summary; without a ratio the word alone. */
+/*
+ * "1.43x, better", "same": after divided by before, as in the summary; without a ratio the word
+ * alone.
+ */
 static const char *ratio_format(const struct compared_cell *cell, char *buf, size_t size)
 {
 	double ratio = cell->before->median > 0 ? cell->after->median / cell->before->median : 0;
@@ -138,7 +144,9 @@ static void add_values(struct document *out, double before, double after, const 
 	document_cell(out, STYLE_PLAIN, "%s", unit);
 }
 
-/* A file may hold any number: what has no factor, or none that tells anything, has an empty cell. */
+/*
+ * A file may hold any number: what has no factor, or none that tells anything, has an empty cell.
+ */
 static void add_ratio(struct document *out, double before, double after)
 {
 	double ratio = before > 0 ? after / before : 0;
@@ -412,7 +420,10 @@ static void add_input(struct document *out, const char *label, const struct figu
 	document_item(out, STYLE_STRONG, 0, label, "%s (%s, %zu %s%s%s)", f->name, f->tool,
 		      f->gpu_n, text_plural(f->gpu_n, "GPU", "GPUs"), *f->when ? ", " : "",
 		      f->when);
-	/* A model, simulated devices, another type: a difference that no change of the machine made. */
+	/*
+	 * A model, simulated devices, another type: a difference that no change of the machine
+	 * made.
+	 */
 	if (*f->note && strcmp(f->note, other->note))
 		document_paragraph(out, STYLE_WARN, 2, "%s", f->note);
 	if (f->runs > 1)

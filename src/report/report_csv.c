@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `--format csv`: results as one table each, a row per figure, pair, host or fix. The columns are in docs/csv.md. */
+/*
+ * `--format csv`: results as one table each, a row per figure, pair, host or fix. The columns are
+ * in docs/csv.md.
+ */
 #include "report/csv.h"
 #include "report/report.h"
 #include "report/report_fleet.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of unlock that brings an edited driver, or its options, into a system: what is checked, the plan, what is left. */
+/*
+ * A run of unlock that brings an edited driver, or its options, into a system: what is checked, the
+ * plan, what is left.
+ */
 #pragma once
 
 #include "report/report_unlock_delivery.h"

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drawing of a machine with a mark at every device that a finding names; parts of a page about a machine. */
+/*
+ * The drawing of a machine with a mark at every device that a finding names; parts of a page about
+ * a machine.
+ */
 #include "report/report_impl.h"
 
 #include "base/strbuf.h"
 
 #include <string.h>
 
-/* "tests/machines/h200x4" is h200x4; the host itself has no name here, as it could identify its owner. */
+/*
+ * "tests/machines/h200x4" is h200x4; the host itself has no name here, as it could identify its
+ * owner.
+ */
 static void put_name(struct strbuf *b, const struct machine *m)
 {
 	const char *name = machine_place(m);

@@ -91,7 +91,9 @@ static void add_version(struct document *out, const struct machine *m)
 
 /* ---- what is set ---- */
 
-/* "job.sh:5: NAME=VALUE ...", or "NAME=VALUE (job.sh:5): ..." where the sentence does not say it. */
+/*
+ * "job.sh:5: NAME=VALUE ...", or "NAME=VALUE (job.sh:5): ..." where the sentence does not say it.
+ */
 static void add_subject(struct strbuf *b, const struct finding *f)
 {
 	if (text_starts_with(f->sentence, f->setting->name))

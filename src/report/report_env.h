@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `onehop env`: what to set for communication libraries, as a document, as JSON and in the forms that programs read. */
+/*
+ * `onehop env`: what to set for communication libraries, as a document, as JSON and in the forms
+ * that programs read.
+ */
 #pragma once
 
 #include "report/report.h"
@@ -24,7 +27,10 @@ json_t *report_env_json(const struct diagnosis *d, const struct advice *a,
 /* `env --explain NAME`. */
 void report_variable(struct document *out, const struct variable *v);
 
-/* `env --shim`: the NCCL shim on a machine with two GPUs or more. `tuned`: times of its GPUs, or why there are none. */
+/*
+ * `env --shim`: the NCCL shim on a machine with two GPUs or more. `tuned`: times of its GPUs, or
+ * why there are none.
+ */
 void report_env_shim(struct document *out, const struct topology *t, const struct tune_use *tuned);
 
 /* Only what is needed for sure is in these, and nothing else. */
@@ -33,8 +39,8 @@ void format_env_conf(const struct advice *a,
 		     struct strbuf *out); /* lines of nccl.conf: NCCL's alone */
 void format_env_k8s(const struct advice *a, struct strbuf *out); /* env: of a container */
 /*
- * A process for each GPU, bound to the CPUs next to it: lines of a rank file of Open MPI, or the option of
- * srun. -ENODATA with a sentence: there is no GPU, or the CPUs next to one are unknown.
+ * A process for each GPU, bound to the CPUs next to it: lines of a rank file of Open MPI, or the
+ * option of srun. -ENODATA with a sentence: there is no GPU, or the CPUs next to one are unknown.
  */
 int format_env_mpirun(const struct topology *t, struct strbuf *out);
 int format_env_srun(const struct topology *t, struct strbuf *out);

@@ -82,7 +82,10 @@ static enum way way_of(const struct shim_view *v, size_t a, size_t b)
 	return there == PAIR_DIRECT && back == PAIR_DIRECT ? WAY_DIRECT : WAY_UNKNOWN;
 }
 
-/* How many sets of so many GPUs there are that reach each other in that way; `set` is what was chosen of them so far. */
+/*
+ * How many sets of so many GPUs there are that reach each other in that way; `set` is what was
+ * chosen of them so far.
+ */
 static size_t count_sets(const struct shim_view *v, const size_t *set, unsigned n, unsigned ranks,
 			 size_t from, enum way want)
 {
@@ -135,7 +138,10 @@ static void add_line(struct document *out, const struct shim_view *v)
 
 /* ---- what is taken over ---- */
 
-/* libonehop's times on these GPUs; a table has other sizes and is read between them, as the shim does. false: it has none. */
+/*
+ * libonehop's times on these GPUs; a table has other sizes and is read between them, as the shim
+ * does. false: it has none.
+ */
 static bool add_times(struct document *out, const struct tuned *t, const struct faster *f)
 {
 	AUTO_STRBUF struct strbuf b = {0};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured results of any tool for pages: a matrix or a table per metric, with what was expected. */
+/*
+ * Measured results of any tool for pages: a matrix or a table per metric, with what was expected.
+ */
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
@@ -267,7 +269,10 @@ static void put_failure(struct strbuf *b, const struct figure *row)
 		strbuf_printf(b, " (%s)", row->kind);
 }
 
-/* "Failed: 1 of 4 checks: data right at the owner, GPU0 -> GPU1, exchange (lost)". Returns how many failed. */
+/*
+ * "Failed: 1 of 4 checks: data right at the owner, GPU0 -> GPU1, exchange (lost)". Returns how many
+ * failed.
+ */
 static size_t add_failures(struct document *out, const struct figures *f, const char *label,
 			   const char *things, bool (*is_asked)(const struct figure *row))
 {

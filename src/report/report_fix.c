@@ -782,7 +782,10 @@ static bool shares_rule(const struct texts *a, const struct texts *b)
 	return false;
 }
 
-/* Another part of what one of the steps is for; the plan also listed what has nothing to do with them. */
+/*
+ * Another part of what one of the steps is for; the plan also listed what has nothing to do with
+ * them.
+ */
 static bool is_of_steps(const struct plan *p, const struct plan_manual *m)
 {
 	for (size_t i = 0; i < p->step_n; i++)

@@ -57,8 +57,8 @@ enum plan_answer {
 enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
 			     const char *rule);
 /*
- * Rules that could not be judged: those that were named; of all, those that root could judge and that
- * propose changes. The next one behind `o`, NULL: the first; NULL: none.
+ * Rules that could not be judged: those that were named; of all, those that root could judge and
+ * that propose changes. The next one behind `o`, NULL: the first; NULL: none.
  */
 const struct outcome *report_not_judged(const struct plan_report *r, const struct outcome *o);
 /* Ids of those of them that only root could judge. */
@@ -77,14 +77,19 @@ struct fix_lines {
 /* What a piece of news adds: a heading, "1/4 WHAT ... ", its end. `l`: of all of a run. */
 void report_fix_news(struct fix_lines *l, const struct fix_news *n, struct strbuf *out);
 
-/* A trial waits for its boot, or for a decision: what the machine needs besides is unknown until then. */
+/*
+ * A trial waits for its boot, or for a decision: what the machine needs besides is unknown until
+ * then.
+ */
 bool report_trial_is_open(const struct plan_report *r);
 
 /* ---- the outcome ---- */
 
 /* The lines that would be lost, file by file, and where to keep them; nothing if there are none. */
 void report_dropped(struct document *out, const struct plan *p, bool undoing);
-/* The difference that a program made to a file, once it is known; nothing if the plan has shown it. */
+/*
+ * The difference that a program made to a file, once it is known; nothing if the plan has shown it.
+ */
 void report_generated(struct document *out, const struct step *s, bool verbose);
 
 /* The last lines of `fix --apply` and `undo`, after the progress lines. */
@@ -115,7 +120,9 @@ void report_history(struct document *out, const struct history_report *r);
 void report_history_entry(struct document *out, const struct history_report *r, size_t i);
 /* --format csv: a row for each. */
 void report_history_csv(struct strbuf *out, const struct history_report *r);
-/* The state in JSON: "applied", ...; "failed-undone": it was never applied completely; "damaged". */
+/*
+ * The state in JSON: "applied", ...; "failed-undone": it was never applied completely; "damaged".
+ */
 const char *fix_history_word(const struct journal_entry *e);
 /* Applied or undone in this boot, and takes effect after a reboot. */
 bool fix_reboot_due(const struct journal_entry *e, const char *boot_id);

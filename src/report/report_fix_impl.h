@@ -11,7 +11,9 @@ struct strbuf;
 
 /* Old and new content or value, and the command that is run. */
 void add_step_change(struct document *out, const struct step *s, bool verbose);
-/* Of a step that its title tells: only the difference that it makes to what the boot loader reads. */
+/*
+ * Of a step that its title tells: only the difference that it makes to what the boot loader reads.
+ */
 void add_step_made(struct document *out, const struct step *s, bool verbose);
 /* The command that undoing it runs, if there is one. */
 void add_step_undo(struct document *out, const struct step *s);

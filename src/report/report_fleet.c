@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop fleet` prints: the verdict, then each group of equal hardware with what differs in it. */
+/*
+ * What `onehop fleet` prints: the verdict, then each group of equal hardware with what differs in
+ * it.
+ */
 #include "report/report_fleet.h"
 
 #include "base/alloc.h"
@@ -19,7 +22,10 @@
 #define MOST_LINES 20
 /* Slots that are named. */
 #define MOST_SLOTS 3
-/* A page has this many lines in all, most of them folded: 1,000 hosts that all differ fit into 2 MB. */
+/*
+ * A page has this many lines in all, most of them folded: 1,000 hosts that all differ fit into 2
+ * MB.
+ */
 #define MOST_PAGE_LINES 4000
 /* Above so many hosts a share is counted, not named; -v names all. */
 #define MOST_NAMES 8
@@ -55,7 +61,10 @@ static bool slot_is_name(const struct fact_row *row)
 	return row->place == PLACE_RULE || row->place == PLACE_WORD || row->place == PLACE_NCCL;
 }
 
-/* "ACSCtl of 0000:41:01.0 (bridge 1 above GPU3)", "kernel parameter iommu", "verdict of GPU0 to GPU1 and 11 others" */
+/*
+ * "ACSCtl of 0000:41:01.0 (bridge 1 above GPU3)", "kernel parameter iommu", "verdict of GPU0 to
+ * GPU1 and 11 others"
+ */
 static void add_what(struct strbuf *b, const struct fact_row *row, const char *const *slots,
 		     size_t n, const char *address)
 {
@@ -340,7 +349,10 @@ static void write_group(struct writer *w, const struct fleet_group *g, size_t nu
 	document_blank(w->out);
 }
 
-/* "1 NVIDIA H200 is missing (7; 15 others have 8)". False: they differ in more than one kind of device. */
+/*
+ * "1 NVIDIA H200 is missing (7; 15 others have 8)". False: they differ in more than one kind of
+ * device.
+ */
 static bool put_device_difference(struct strbuf *b, const struct fleet_group *g)
 {
 	const struct fleet_devices *is = g->hardware->devices, *own = NULL, *usual = NULL;

@@ -23,7 +23,9 @@ void add_recording_note(struct document *out, const struct machine *m);
 void add_texts_read(struct document *out, const struct machine *m, bool verbose);
 /* GPUs, board, CPU, driver and kernel, in one line. */
 void add_machine_line(struct document *out, const struct machine *m);
-/* A line for pairs of GPUs that the driver's resource manager connects alike, where it was asked. */
+/*
+ * A line for pairs of GPUs that the driver's resource manager connects alike, where it was asked.
+ */
 void add_connections(struct document *out, enum style style, const char *label,
 		     const struct machine *m);
 /* A line that maps GPU numbers where NVML or CUDA count otherwise. */
@@ -42,10 +44,15 @@ struct rdma_failure;
 bool add_rdma_cause(struct document *out, const struct rdma_failure *f);
 /* A line for each device that was left out. */
 void add_skips(struct document *out, const struct device_skip *skips, size_t n);
-/* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address next to the name. */
+/*
+ * Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address next to the name.
+ */
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,
 		size_t last, bool long_labels);
-/* "+ direct, x blocked": the marks that occur among the first n endpoints, and what rows and columns are. */
+/*
+ * "+ direct, x blocked": the marks that occur among the first n endpoints, and what rows and
+ * columns are.
+ */
 void add_matrix_legend(struct document *out, const struct topology *t, size_t n);
 /* The matrix's place for many GPUs: how many ordered pairs of each class have which verdict. */
 void add_class_summary(struct document *out, const struct topology *t);

@@ -13,7 +13,10 @@
 
 enum field_kind { FIELD_INT, FIELD_FLAG, FIELD_STR, FIELD_WORD, FIELD_NAMED };
 
-/* A fact in a struct: the member `name` of the JSON object. A table of them ends with a name of NULL. */
+/*
+ * A fact in a struct: the member `name` of the JSON object. A table of them ends with a name of
+ * NULL.
+ */
 struct field {
 	const char *name;
 	enum field_kind kind;
@@ -37,7 +40,9 @@ json_t *json_shared_number(const struct json_shared *s, const char *key);
 /* Takes the entry, and returns its number. */
 json_t *json_shared_add(struct json_shared *s, const char *key, json_t *entry);
 
-/* Where the facts of a document were read: for each kind of object an entry, which names sources. */
+/*
+ * Where the facts of a document were read: for each kind of object an entry, which names sources.
+ */
 struct json_origins {
 	struct json_shared entries, sources;
 };
@@ -49,8 +54,9 @@ void json_origins_finish(struct json_origins *o, json_t *document);
 /*
  * Adds what is known of the facts of the table to an object, and as `facts` the number of their
  * origins, each {"known": {...}, "absent": {...}, "unknown": {...}} with numbers of sources. In a
- * source {MEMBER} stands for what that member of the object holds, so that many objects have the same
- * origins; `own` are the members that may occur there, ended by NULL (NULL: none). Returns the object.
+ * source {MEMBER} stands for what that member of the object holds, so that many objects have the
+ * same origins; `own` are the members that may occur there, ended by NULL (NULL: none). Returns the
+ * object.
  */
 json_t *json_add_facts(json_t *object, struct json_origins *origins, const struct field *fields,
 		       const void *of, const char *const *own);

@@ -5,8 +5,8 @@
 #include "report/report_collective.h"
 
 /*
- * The lines of nccl-tests 2.19; then whether the data was right, how NCCL's ranks reach each other, what did not settle,
- * and what P2P gains.
+ * The lines of nccl-tests 2.19; then whether the data was right, how NCCL's ranks reach each other,
+ * what did not settle, and what P2P gains.
  */
 extern const struct collective_layout nccl_layout;
 /* Size by size: with P2P, without, and the ratio. */

@@ -19,7 +19,10 @@ static bool is_confirming(const struct journal_entry *e)
 	return e && e->state == FIX_APPLYING && e->added_at;
 }
 
-/* Whether a step is of what is done now: confirming does what it added, and undoes what was for the trial. */
+/*
+ * Whether a step is of what is done now: confirming does what it added, and undoes what was for the
+ * trial.
+ */
 static bool counts(const struct fix_news *n, size_t i)
 {
 	const struct step *s = &n->plan->steps[i];
@@ -76,7 +79,10 @@ static void add_end(struct strbuf *b, const struct fix_news *n)
 		      n->text ? n->text : "");
 }
 
-/* Whether the fix was announced for this direction: confirming one does steps, and then undoes the trial's. */
+/*
+ * Whether the fix was announced for this direction: confirming one does steps, and then undoes the
+ * trial's.
+ */
 static bool is_announced(const struct fix_news *n, const struct fix_lines *l)
 {
 	return l->announced == n->entry->number && l->announced_undo == is_undo(n->event);

@@ -13,7 +13,10 @@ void report_rdma_skips(struct document *out, const struct rdma_session *s);
 void report_rdma_value(struct document *out, enum style style, double value);
 /* How many medians have a wide interval; nothing where none has. */
 void report_rdma_wide(struct document *out, size_t wide, size_t all);
-/* How rates compare with what is expected, `told` or by what the paths say; nothing if that is known of none. */
+/*
+ * How rates compare with what is expected, `told` or by what the paths say; nothing if that is
+ * known of none.
+ */
 void report_rdma_rates(struct document *out, const char *told, size_t rated, size_t slow);
 /* The rate that a person gave this host; NULL: none. */
 #define RDMA_TOLD 64
@@ -25,7 +28,9 @@ void report_rdma_list(struct document *out, const struct rdma_session *s);
 
 enum perftest_release { PERFTEST_6_06, PERFTEST_6_29 };
 
-/* A measurement as one of perftest's programs prints it; nothing is printed of one without a value. */
+/*
+ * A measurement as one of perftest's programs prints it; nothing is printed of one without a value.
+ */
 struct perftest_table {
 	enum rdma_measure measure;
 	const char *device;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop bench rdma` tells people of two hosts: which NIC reaches which, rates of the rails, and why not. */
+/*
+ * What `onehop bench rdma` tells people of two hosts: which NIC reaches which, rates of the rails,
+ * and why not.
+ */
 #include "report/report_rdma_hosts.h"
 
 #include "base/cleanup.h"

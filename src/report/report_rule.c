@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules: one explained, all listed, for people and as JSON, and the two manuals made from the table. */
+/*
+ * Rules: one explained, all listed, for people and as JSON, and the two manuals made from the
+ * table.
+ */
 #include "report/report_json_impl.h"
 
 #include "base/strbuf.h"
@@ -121,7 +124,10 @@ static void add_escaped(struct strbuf *out, const char *s, const char *special)
 /* How a manual writes a rule. */
 struct manual {
 	const char *special; /* characters that it gives a meaning */
-	/* Before a rule's id, between that and the title, after the title; of a field: of name and text. */
+	/*
+	 * Before a rule's id, between that and the title, after the title; of a field: of name and
+	 * text.
+	 */
 	const char *id, *title, *title_end;
 	const char *field, *text, *text_end;
 };

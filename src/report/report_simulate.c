@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `onehop bench collective --simulate` prints: the same table, from a model, and what the model rests on. */
+/*
+ * What `onehop bench collective --simulate` prints: the same table, from a model, and what the
+ * model rests on.
+ */
 #include "report/report_collective.h"
 
 #include "base/strbuf.h"
@@ -10,7 +13,9 @@
 
 #include <math.h>
 
-/* Another algorithm counts as faster in the model below this share of the time of the chosen one. */
+/*
+ * Another algorithm counts as faster in the model below this share of the time of the chosen one.
+ */
 #define CLEARLY 0.9
 
 static void add_columns(struct strbuf *out, bool nccl)

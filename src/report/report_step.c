@@ -371,7 +371,10 @@ const char *step_in_force(const struct step *s)
 	return s->again_at_boot ? "now, and at each boot" : "now, until the next reboot";
 }
 
-/* "disable onehop-acs.service" for "enable onehop-acs.service"; where a program's undo may be another, no more than that. */
+/*
+ * "disable onehop-acs.service" for "enable onehop-acs.service"; where a program's undo may be
+ * another, no more than that.
+ */
 static void tool_undo_words(const struct step *s, struct strbuf *out)
 {
 	static const char enables[] = "enable ", adds[] = "add ", to[] = " to the kernel's";

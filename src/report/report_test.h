@@ -28,14 +28,17 @@ struct test_report test_report_of(const struct test_session *s, bool verbose);
 void report_test(struct document *out, const struct test_report *r);
 json_t *report_test_json(const struct test_report *r);
 
-/* Findings of check that concern one pair or all, each rule once; the array is the caller's to free. */
+/*
+ * Findings of check that concern one pair or all, each rule once; the array is the caller's to
+ * free.
+ */
 const struct rule **report_test_explanations(const struct test_report *r, size_t initiator,
 					     size_t target, size_t *ret_n);
 /* Whether the driver says that a pair has atomics: 1, 0, or -1 for unknown. */
 int report_test_offers_atomics(const struct test_report *r, size_t initiator, size_t target);
 /*
- * Where a peer's access to compressible memory was seen to go astray: what to do, the caller's to free; NULL: nowhere,
- * or not tested.
+ * Where a peer's access to compressible memory was seen to go astray: what to do, the caller's to
+ * free; NULL: nowhere, or not tested.
  */
 char *report_test_danger(const struct test_report *r);
 /* The result in one sentence. */

@@ -408,7 +408,10 @@ static size_t pairs_of_kind(const struct topology *t, bool nic)
 	return nic ? 2 * t->gpu_n * nics : t->gpu_n * (t->gpu_n - 1);
 }
 
-/* "all 56 pairs", "7 pairs: GPU0->GPU1, GPU0->GPU2 and 5 more"; a GPU and a NIC are one pair with two directions. */
+/*
+ * "all 56 pairs", "7 pairs: GPU0->GPU1, GPU0->GPU2 and 5 more"; a GPU and a NIC are one pair with
+ * two directions.
+ */
 static void add_examples(struct strbuf *b, const struct topology *t, const struct reason *r,
 			 size_t n)
 {

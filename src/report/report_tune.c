@@ -31,7 +31,9 @@ static enum algorithm fastest(const struct tuned_times *t, unsigned operation, u
 	return best;
 }
 
-/* "flagged-1 to 16 KiB, piped-2": of consecutive sizes with the same algorithm the last is named. */
+/*
+ * "flagged-1 to 16 KiB, piped-2": of consecutive sizes with the same algorithm the last is named.
+ */
 static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned operation)
 {
 	enum algorithm before = ALGORITHM_N;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop unlock --tree` prints: the state of the tree, the edits and their reasons, the next step. */
+/*
+ * What `onehop unlock --tree` prints: the state of the tree, the edits and their reasons, the next
+ * step.
+ */
 #include "report/report_unlock.h"
 
 #include "base/strbuf.h"

@@ -15,8 +15,9 @@ void report_unlock(struct document *out, const struct unlock *u, enum unlock_mod
 json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode);
 
 /*
- * report_unlock_requirements.c: without a tree, what the machine needs. by_hand: with the commands for doing it
- * without `onehop unlock --sources` or `--apply`; they are there in any case where neither does it.
+ * report_unlock_requirements.c: without a tree, what the machine needs. by_hand: with the commands
+ * for doing it without `onehop unlock --sources` or `--apply`; they are there in any case where
+ * neither does it.
  */
 void report_unlock_requirements(struct document *out, const struct machine *m,
 				const struct unlock_requirements *n, bool by_hand);

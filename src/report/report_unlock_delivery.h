@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop unlock --sources` prints: the checks, how the driver is installed, and what is left to do. */
+/*
+ * What `onehop unlock --sources` prints: the checks, how the driver is installed, and what is left
+ * to do.
+ */
 #pragma once
 
 #include "report/report_fix.h"
@@ -16,7 +19,10 @@ struct delivery_report {
 
 /* Before the plan: the way of installing, and the checks. */
 void report_delivery(struct document *out, const struct delivery_report *r);
-/* After the plan: programs that use the GPUs, the key of Secure Boot, reboot; nothing if there is no work. */
+/*
+ * After the plan: programs that use the GPUs, the key of Secure Boot, reboot; nothing if there is
+ * no work.
+ */
 void report_delivery_after(struct document *out, const struct delivery_report *r);
 /* The plan's object with `delivery` in it; takes the reference. */
 json_t *report_delivery_json(const struct delivery_report *r, json_t *plan);

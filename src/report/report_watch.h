@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `check --watch` prints: a line with the time for each thing that is new, or an object a line. */
+/*
+ * What `check --watch` prints: a line with the time for each thing that is new, or an object a
+ * line.
+ */
 #pragma once
 
 #include <jansson.h>

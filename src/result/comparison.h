@@ -13,7 +13,10 @@ struct compared_cell {
 	enum trend change;
 	double gain; /* by which factor it is better; below 1: worse. 0 or infinite: from or to 0 */
 	double noise; /* relative difference that counts as noise */
-	/* Counts as the same only because its own values scatter so much: it differs by 10 % and more than usual. */
+	/*
+	 * Counts as the same only because its own values scatter so much: it differs by 10 % and
+	 * more than usual.
+	 */
 	bool hidden;
 };
 

@@ -84,7 +84,10 @@ struct figures {
 	size_t trouble_n;
 };
 
-/* In an arena, which is theirs from here on; without memory it is jumped out of every function (base/arena.h). */
+/*
+ * In an arena, which is theirs from here on; without memory it is jumped out of every function
+ * (base/arena.h).
+ */
 struct figures *figures_new_in(struct arena *arena, const char *name, const char *tool);
 struct figures *figures_new(const char *name,
 			    const char *tool); /* for the program, which ends without memory */

@@ -284,7 +284,10 @@ static void check_metric(struct reader *r, const struct metric *m, const char *u
 				m->higher_is_better ? "more" : "less");
 }
 
-/* Older results of `onehop test` give its round trips, which it times one by one, the name of those of `bench p2p`. */
+/*
+ * Older results of `onehop test` give its round trips, which it times one by one, the name of those
+ * of `bench p2p`.
+ */
 static const char *take_what(struct reader *r)
 {
 	const char *what = take_text(r, "what");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct figures as JSON and back (docs/json.md). Only this file and figures_json_old.c use jansson here. */
+/*
+ * struct figures as JSON and back (docs/json.md). Only this file and figures_json_old.c use jansson
+ * here.
+ */
 #pragma once
 
 #include "result/figures.h"
@@ -12,8 +15,8 @@
 /* Returns a new reference. */
 json_t *figures_to_json(const struct figures *f);
 /*
- * Also reads what release 0.1.0 wrote: figures, test --json, observed.json. -EINVAL with a sentence if it is
- * something else, or a member has the wrong type.
+ * Also reads what release 0.1.0 wrote: figures, test --json, observed.json. -EINVAL with a sentence
+ * if it is something else, or a member has the wrong type.
  */
 int figures_from_json(const json_t *json, const char *name, struct figures **ret);
 /* Whether the JSON claims to be a result of onehop. */

@@ -19,8 +19,8 @@ static enum run_waits compare(const struct run_failure *a, const struct run_fail
 }
 
 /*
- * Each group of ranks counts its own collectives, and an older line does not say which group it is of: a rank that waits in
- * two is in several, and then nothing can be compared.
+ * Each group of ranks counts its own collectives, and an older line does not say which group it is
+ * of: a rank that waits in two is in several, and then nothing can be compared.
  */
 static enum run_waits waits_of(struct run_failure *const *failures, size_t n)
 {

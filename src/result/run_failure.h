@@ -36,7 +36,9 @@ struct run_failure {
 	bool of_group;    /* that sequence is of a group of some ranks, which counts by itself */
 	enum run_waits waits;
 	const char *where; /* in NCCL's source: "transport/nvls.cc:223"; NULL: not in the line */
-	/* The GIDs of the two NICs of a connection that failed, as printed; NULL: not in the line */
+	/*
+	 * The GIDs of the two NICs of a connection that failed, as printed; NULL: not in the line
+	 */
 	const char *own_gid, *peer_gid;
 	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
 };

@@ -16,7 +16,10 @@ struct advice_session {
 	size_t setting_n;
 };
 
-/* `script`: whose settings count instead of this shell's; NULL: none. advice_session_done whatever the answer. */
+/*
+ * `script`: whose settings count instead of this shell's; NULL: none. advice_session_done whatever
+ * the answer.
+ */
 enum ending advice_session_begin(struct advice_session *s, const struct machine_choice *from,
 				 const char *script);
 void advice_session_done(struct advice_session *s);

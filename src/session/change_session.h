@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run of fix, undo, history or unlock on a system: the host below its root, its journal, what became of each step, and
- * signals, none of which may stop a change half-way.
+ * A run of fix, undo, history or unlock on a system: the host below its root, its journal, what
+ * became of each step, and signals, none of which may stop a change half-way.
  */
 #pragma once
 
@@ -30,14 +30,20 @@ struct fix_outcome {
 	bool reboot;        /* a reboot is due */
 	bool only_now;      /* --now was given */
 	bool was_signalled; /* a signal to stop came */
-	/* What an undo leaves: builds in DKMS for other kernels, and the folder of downloaded sources, NULL: none. */
+	/*
+	 * What an undo leaves: builds in DKMS for other kernels, and the folder of downloaded
+	 * sources, NULL: none.
+	 */
 	struct left_build *left_builds;
 	size_t left_build_n;
 	const char *left_sources;
 	/* What a damaged fix that was closed may have left: files that are onehop's alone. */
 	const char **left_files;
 	size_t left_file_n;
-	/* Of a rehearsal: the present state of each step, and its value if that is neither old nor new, else NULL. */
+	/*
+	 * Of a rehearsal: the present state of each step, and its value if that is neither old nor
+	 * new, else NULL.
+	 */
 	enum step_state *look;
 	char **now;
 };
@@ -49,7 +55,9 @@ struct fix_news {
 	const struct plan *plan;           /* that the step is of; NULL: of none, as FIX_RECOVER */
 	size_t index;                      /* of the step in it */
 	const char *text;                  /* why it failed or was skipped; NULL */
-	/* Of a build that failed: where its log is, below the root, and the last lines of it; NULL. */
+	/*
+	 * Of a build that failed: where its log is, below the root, and the last lines of it; NULL.
+	 */
 	const char *log_path, *log;
 };
 
@@ -74,7 +82,10 @@ struct change_session {
 	size_t event_n;
 };
 
-/* `root` NULL or "/": the running system. 0 or a negative errno with a sentence: then nothing has to be closed. */
+/*
+ * `root` NULL or "/": the running system. 0 or a negative errno with a sentence: then nothing has
+ * to be closed.
+ */
 int change_session_open(const char *root, const struct fix_ear *ear, struct change_session *ret);
 void change_session_close(struct change_session *s);
 
@@ -87,14 +98,18 @@ bool change_session_may_write(const struct change_session *s);
 /* For the functions of fix/fix.h; what they report is heard and remembered. */
 struct fix_run change_session_run(struct change_session *s);
 
-/* Undoes an interrupted fix, so that the plan is made from a clean state. *ret_recovered: there was one. */
+/*
+ * Undoes an interrupted fix, so that the plan is made from a clean state. *ret_recovered: there was
+ * one.
+ */
 enum ending change_session_recover(struct change_session *s, bool *ret_recovered);
 /* Each reads the journal again. Texts of the outcome are the session's. */
 struct fix_outcome change_session_apply(struct change_session *s, struct plan *p);
 struct fix_outcome change_session_undo(struct change_session *s, unsigned number);
 /*
- * What the undo of it would come to, and which lines would be lost; nothing is changed. Its events are what would fail;
- * only root's, or the image's owner's. 0, or a negative errno with a sentence: what would be lost is unknown.
+ * What the undo of it would come to, and which lines would be lost; nothing is changed. Its events
+ * are what would fail; only root's, or the image's owner's. 0, or a negative errno with a sentence:
+ * what would be lost is unknown.
  */
 int change_session_rehearse_undo(struct change_session *s, const struct journal_entry *e,
 				 struct fix_outcome *ret);

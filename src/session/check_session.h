@@ -9,7 +9,10 @@
 
 /* The options as a person writes them. */
 struct check_choice {
-	/* 0: not given, findings count from a warning on; else 1 + enum severity, past the last: none counts */
+	/*
+	 * 0: not given, findings count from a warning on; else 1 + enum severity, past the last:
+	 * none counts
+	 */
 	int fail_on;
 	struct texts ignore;  /* rules whose findings are left out */
 	struct texts require; /* of requirement_words */
@@ -32,8 +35,9 @@ struct check_session {
 };
 
 /*
- * Reads the machine. Of texts of several hosts nothing is read, and ret_hosts lists them, in `a`: each can be read by
- * itself, as host of the choice. 0 or a negative errno with a sentence. check_session_done whatever the answer.
+ * Reads the machine. Of texts of several hosts nothing is read, and ret_hosts lists them, in `a`:
+ * each can be read by itself, as host of the choice. 0 or a negative errno with a sentence.
+ * check_session_done whatever the answer.
  */
 int check_session_read(struct check_session *s, const struct check_choice *o,
 		       const struct machine_choice *from, struct arena *a, struct texts *ret_hosts);

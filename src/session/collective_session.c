@@ -108,7 +108,8 @@ int collective_choice_plan(const struct collective_choice *o, bool small, uint64
 
 /*
  * Below a launcher each process takes its share by its rank on the host; unless it sees no more
- * than its share, then the launcher has given it out already. Simulated devices are each process's own.
+ * than its share, then the launcher has given it out already. Simulated devices are each process's
+ * own.
  */
 static int take_share(const struct collective_choice *o, const struct ranks *ranks,
 		      struct device_request *r)
@@ -129,7 +130,9 @@ static int take_share(const struct collective_choice *o, const struct ranks *ran
 	return 0;
 }
 
-/* Below a launcher the others use GPUs already when this one looks, and one holds the lock for all. */
+/*
+ * Below a launcher the others use GPUs already when this one looks, and one holds the lock for all.
+ */
 static int choose_devices(struct collective_session *s)
 {
 	const struct collective_choice *o = s->o;
@@ -269,8 +272,8 @@ static void read_log(struct collective_session *s)
 /* ---- an arm ---- */
 
 /*
- * What the ranks' processes get. TUNING and COLL are left out: they write a line for each operation,
- * within the timed part.
+ * What the ranks' processes get. TUNING and COLL are left out: they write a line for each
+ * operation, within the timed part.
  */
 static int run_arm(struct collective_session *s, size_t i)
 {
@@ -311,7 +314,10 @@ static int run_arm(struct collective_session *s, size_t i)
 
 /* ---- together ---- */
 
-/* Of the run's devices in the order of ranks; rank 0's process has it for all. A damaged table is as none. */
+/*
+ * Of the run's devices in the order of ranks; rank 0's process has it for all. A damaged table is
+ * as none.
+ */
 static void find_choice(struct collective_session *s)
 {
 	const unsigned n = (unsigned)s->run.devices.n * (unsigned)s->run.ranks.size;

@@ -12,7 +12,9 @@
 
 struct nccl_log;
 
-/* What libonehop is measured against, a batch of each in turn, as the command's words are numbered. */
+/*
+ * What libonehop is measured against, a batch of each in turn, as the command's words are numbered.
+ */
 enum collective_against {
 	AGAINST_NOTHING,
 	AGAINST_NCCL,
@@ -78,7 +80,10 @@ struct collective_session {
 /* small: for simulated devices, which are slow. 0, or -EINVAL with a sentence. */
 int collective_choice_plan(const struct collective_choice *o, bool small, uint64_t memory_bytes,
 			   struct collective_plan *ret);
-/* 0 or a negative errno with a sentence: refused. No device may be left. collective_session_done whatever the answer. */
+/*
+ * 0 or a negative errno with a sentence: refused. No device may be left. collective_session_done
+ * whatever the answer.
+ */
 int collective_session_begin(struct collective_session *s, const struct collective_choice *o,
 			     const struct session_ear *ear, const struct collective_view *view);
 /* 0, or as collective_run. What there is by then is in the arms, and kept. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A time limit for a run that may hang in a library while it reads a machine. A thread of its own keeps it. One that hangs
- * in the kernel keeps the process all the same; the limit of whoever started it then counts.
+ * A time limit for a run that may hang in a library while it reads a machine. A thread of its own
+ * keeps it. One that hangs in the kernel keeps the process all the same; the limit of whoever
+ * started it then counts.
  */
 #pragma once
 
@@ -9,7 +10,10 @@
 
 struct deadline {
 	int seconds;
-	/* In that thread, and ends the process. `what`: "not done after 5 s: waiting for /dev/nvidiactl". */
+	/*
+	 * In that thread, and ends the process. `what`: "not done after 5 s: waiting for
+	 * /dev/nvidiactl".
+	 */
 	void (*late)(void *context, const char *what);
 	void *context;
 	_Atomic(const char *) doing; /* what is not reached yet */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run of unlock that brings an edited driver, or its options, into a system: what is there and missing, the sources,
- * their build, the plan. The steps that a caller may want to show something between are functions of their own.
+ * A run of unlock that brings an edited driver, or its options, into a system: what is there and
+ * missing, the sources, their build, the plan. The steps that a caller may want to show something
+ * between are functions of their own.
  */
 #pragma once
 
@@ -47,9 +48,14 @@ struct deliver_session {
 enum ending deliver_session_begin(struct deliver_session *d);
 /* Fetches the sources, and plans again with them. */
 enum ending deliver_session_fetch(struct deliver_session *d);
-/* Edits the sources and builds the driver's core, where that is needed, and plans again. Changes no system. */
+/*
+ * Edits the sources and builds the driver's core, where that is needed, and plans again. Changes no
+ * system.
+ */
 enum ending deliver_session_build(struct deliver_session *d);
-/* Undoes earlier edits, reads the system again and plans again; the delivery may be blocked then. */
+/*
+ * Undoes earlier edits, reads the system again and plans again; the delivery may be blocked then.
+ */
 enum ending deliver_session_undo_earlier(struct deliver_session *d);
 void deliver_session_done(struct deliver_session *d);
 

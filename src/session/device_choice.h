@@ -22,8 +22,9 @@ struct device_choice {
 };
 
 /*
- * Whether the word names the device: by its number ("0"), or for a GPU (NULL: a simulated device) by "GPU0", its
- * PCI address ("0000:41:00.0", "41:00.0"), "nvml:0" or "cuda:0"; a simulated device by "host0".
+ * Whether the word names the device: by its number ("0"), or for a GPU (NULL: a simulated device)
+ * by "GPU0", its PCI address ("0000:41:00.0", "41:00.0"), "nvml:0" or "cuda:0"; a simulated device
+ * by "host0".
  */
 bool device_is_named(const char *word, size_t number, const struct gpu *g);
 

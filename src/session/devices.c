@@ -108,7 +108,9 @@ static bool any_unnumbered(const struct machine *m)
 	return false;
 }
 
-/* GPUs of several models have an order of CUDA's own; in that of PCI each has a number known here. */
+/*
+ * GPUs of several models have an order of CUDA's own; in that of PCI each has a number known here.
+ */
 static int read_machine(const char *from, unsigned parts, struct devices *d)
 {
 	int r = ingest_machine(&from, from != NULL, NULL, 0, parts, &d->machine);

@@ -35,13 +35,16 @@ struct devices {
 	}
 
 /*
- * Reads the machine, with `parts` (enum machine_part) besides what choosing needs, and picks the devices;
- * there may be none. `from`: a recording whose links simulated devices follow, or NULL. Call devices_done whatever
- * the answer.
+ * Reads the machine, with `parts` (enum machine_part) besides what choosing needs, and picks the
+ * devices; there may be none. `from`: a recording whose links simulated devices follow, or NULL.
+ * Call devices_done whatever the answer.
  */
 int devices_choose(const struct device_options *o, const char *from, unsigned parts,
 		   struct devices *ret);
-/* Holds GPUs against another onehop that tests or measures on this host: -EBUSY. Simulated devices need none. */
+/*
+ * Holds GPUs against another onehop that tests or measures on this host: -EBUSY. Simulated devices
+ * need none.
+ */
 int devices_lock(struct devices *d);
 /* For a while that nothing is measured. */
 void devices_unlock(struct devices *d);
@@ -56,7 +59,9 @@ static inline bool devices_are_simulated(const struct devices *d)
 const struct gpu *devices_gpu(const struct devices *d, size_t k);
 /* Whether what was opened as device k is it: CUDA's numbering is a guess until then. -ENXIO. */
 int devices_check(const struct devices *d, size_t k, int ordinal, const char *pci);
-/* "0->1", or "0-1" for both ways unless ret_both is NULL; indexes. 0, or -EINVAL with a sentence. */
+/*
+ * "0->1", or "0-1" for both ways unless ret_both is NULL; indexes. 0, or -EINVAL with a sentence.
+ */
 int devices_find_pair(const struct devices *d, const char *text, struct pair *ret, bool *ret_both);
 
 /* "512M", "4K", "1.5G", "4096": binary units. 0, or -EINVAL with a sentence that names `option`. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session ended that may be refused or fail half-way; all but ENDED_WELL with a sentence (base/err.h). */
+/*
+ * How a session ended that may be refused or fail half-way; all but ENDED_WELL with a sentence
+ * (base/err.h).
+ */
 #pragma once
 
 #include "base/err.h"

@@ -200,7 +200,9 @@ void test_journal_close(struct test_journal *j, bool complete)
 	release(j);
 }
 
-/* A pipe, a link or a folder in the place of the journal is the user's mistake: it is not replaced. */
+/*
+ * A pipe, a link or a folder in the place of the journal is the user's mistake: it is not replaced.
+ */
 static int check_place(const char *path)
 {
 	struct stat st;
@@ -210,7 +212,10 @@ static int check_place(const char *path)
 	return 0;
 }
 
-/* A second name, so that a power cut leaves the journal under the first or under both. FAT has no second names. */
+/*
+ * A second name, so that a power cut leaves the journal under the first or under both. FAT has no
+ * second names.
+ */
 static int keep(const char *path, const char *kept)
 {
 	if (unlink(kept) < 0 && errno != ENOENT)

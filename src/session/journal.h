@@ -13,7 +13,10 @@ struct strbuf;
 #define TEST_OPTIONS_MAX 16
 #define TEST_NAME_SIZE   32
 
-/* A run. All but the boot ID and include_suspects must be the same for it to be resumed. Pointers are the caller's. */
+/*
+ * A run. All but the boot ID and include_suspects must be the same for it to be resumed. Pointers
+ * are the caller's.
+ */
 struct test_identity {
 	const char *device;       /* "cuda", "host" */
 	const char *driver;       /* version, "" unknown */
@@ -27,7 +30,10 @@ struct test_identity {
 
 /* ---- the lock: one run at a time uses the journal of a state folder ---- */
 
-/* Before anything else of this file. Held until *ret_fd is closed or the process ends. -EBUSY: another run has it. */
+/*
+ * Before anything else of this file. Held until *ret_fd is closed or the process ends. -EBUSY:
+ * another run has it.
+ */
 int test_journal_lock(const struct test_identity *i, int *ret_fd);
 
 /* ---- what earlier runs left ---- */
@@ -40,8 +46,9 @@ struct test_mark {
 };
 
 /*
- * Where the machine has restarted since a run, what ran at that moment is a suspect, until the step ends in a run that
- * includes suspects. Where only the program was killed, it counts as not run and runs again.
+ * Where the machine has restarted since a run, what ran at that moment is a suspect, until the step
+ * ends in a run that includes suspects. Where only the program was killed, it counts as not run and
+ * runs again.
  */
 struct test_past {
 	bool found, complete; /* complete: it ended by itself */
@@ -57,8 +64,8 @@ struct test_past {
 };
 
 /*
- * To resume the run whose devices these are: -ENOENT (found is false), -EINVAL and a sentence if it had
- * other devices, other options or another driver, or the file is invalid or damaged.
+ * To resume the run whose devices these are: -ENOENT (found is false), -EINVAL and a sentence if it
+ * had other devices, other options or another driver, or the file is invalid or damaged.
  */
 int test_past_read(const struct test_identity *i, struct test_past *ret);
 /* For a run that tests everything: the last run, whatever its devices, options and damage. */
@@ -66,8 +73,8 @@ int test_past_review(const struct test_identity *i, struct test_past *ret);
 void test_past_done(struct test_past *p);
 
 /*
- * Marks the suspects among this run's devices in `known` (n squared, on the diagonal of own memory) as WRONG_ENDED, and
- * adds their names to `ret`. Nothing if the run includes them.
+ * Marks the suspects among this run's devices in `known` (n squared, on the diagonal of own memory)
+ * as WRONG_ENDED, and adds their names to `ret`. Nothing if the run includes them.
  */
 void test_past_hold(const struct test_past *p, const struct test_identity *i,
 		    struct pair_result *known, bool *ret_all_reduce, struct strbuf *ret);
@@ -93,9 +100,9 @@ struct test_journal {
 	}
 
 /*
- * Begins a new one, which holds the suspects of `past`. The journal of a run that did not finish becomes
- * test-run.previous.jsonl and replaces an older one: *ret_kept is its path, the caller's to free; NULL: nothing was
- * kept. 0 or a negative errno with a sentence.
+ * Begins a new one, which holds the suspects of `past`. The journal of a run that did not finish
+ * becomes test-run.previous.jsonl and replaces an older one: *ret_kept is its path, the caller's to
+ * free; NULL: nothing was kept. 0 or a negative errno with a sentence.
  */
 int test_journal_start(const struct test_identity *i, const struct test_past *past,
 		       struct test_journal *ret, char **ret_kept);
@@ -110,5 +117,8 @@ void test_journal_close(struct test_journal *j, bool complete);
 
 #define TEST_JOURNAL_VERSION 2
 
-/* The path of the journal; `make`: its folder too. `end`: ".jsonl", ".previous.jsonl", ... The caller frees. */
+/*
+ * The path of the journal; `make`: its folder too. `end`: ".jsonl", ".previous.jsonl", ... The
+ * caller frees.
+ */
 int test_state_path(const struct test_identity *i, bool make, const char *end, char **ret);

@@ -330,8 +330,8 @@ static bool take_end(struct replay *x, const struct test_mark *m, const json_t *
 }
 
 /*
- * A run that was only killed says nothing of what it tested, which therefore runs again. If the machine has restarted
- * since, what ran may have stopped it, and does not.
+ * A run that was only killed says nothing of what it tested, which therefore runs again. If the
+ * machine has restarted since, what ran may have stopped it, and does not.
  */
 static bool close_running(struct replay *x, const char *boot_id)
 {
@@ -369,8 +369,8 @@ static void note_damage(struct replay *x, unsigned line)
 }
 
 /*
- * The last line of a run may be incomplete if the machine lost power: then its step had not begun, or counts as
- * running. What any other line that cannot be read said is unknown.
+ * The last line of a run may be incomplete if the machine lost power: then its step had not begun,
+ * or counts as running. What any other line that cannot be read said is unknown.
  */
 static int take_line(struct replay *x, const char *text, unsigned number)
 {

@@ -13,6 +13,8 @@ struct link_seen {
 };
 
 void link_watch_limit(struct link_seen *l, const struct gpu *g);
-/* Reads the links of the round's devices, whose copies run now. `links` and `info`: one per device. */
+/*
+ * Reads the links of the round's devices, whose copies run now. `links` and `info`: one per device.
+ */
 void link_watch_look(struct link_seen *links, const struct device_info *info,
 		     const struct paths *paths, const struct round *round);

@@ -11,7 +11,9 @@ struct log_tail {
 	struct arena *arena;
 };
 
-/* Hears of each line that was not there before; NULL: nobody does, and they are old from here on. */
+/*
+ * Hears of each line that was not there before; NULL: nobody does, and they are old from here on.
+ */
 typedef void log_tail_hear(void *context, const struct log_line *line);
 
 /* Nothing is read yet. */

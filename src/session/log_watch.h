@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches the kernel log during a test and ties new error lines to the steps that may have caused them. */
+/*
+ * Watches the kernel log during a test and ties new error lines to the steps that may have caused
+ * them.
+ */
 #pragma once
 
 #include "bench/test_run.h"

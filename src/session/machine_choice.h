@@ -20,11 +20,14 @@ struct machine_choice {
 	struct source *ahead;
 };
 
-/* The process is one of this host, and one that runs; a host is one of texts. 0 or a negative errno with a sentence. */
+/*
+ * The process is one of this host, and one that runs; a host is one of texts. 0 or a negative errno
+ * with a sentence.
+ */
 int machine_choice_check(const struct machine_choice *c);
 /*
- * Reads `parts` as in struct machine_request, and adds the results. 0 or a negative errno with a sentence; -EXDEV: texts
- * of several hosts, none of which was chosen.
+ * Reads `parts` as in struct machine_request, and adds the results. 0 or a negative errno with a
+ * sentence; -EXDEV: texts of several hosts, none of which was chosen.
  */
 int machine_choice_read(const struct machine_choice *c, unsigned parts, struct machine **ret);
 /* The same, and the source that it was read from, owned by the caller. */

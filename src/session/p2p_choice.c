@@ -102,8 +102,8 @@ static int check_words(const char *list, char **ret)
 }
 
 /*
- * In the table's order, which is that of the report. Where a peer's layout has an order of its own, what
- * goes without peer access comes first: turning it off again takes longer than a round.
+ * In the table's order, which is that of the report. Where a peer's layout has an order of its own,
+ * what goes without peer access comes first: turning it off again takes longer than a round.
  */
 static void choose_words(struct p2p_session *s, const char *words)
 {
@@ -123,8 +123,8 @@ static void choose_words(struct p2p_session *s, const char *words)
 }
 
 /*
- * p2pBandwidthLatencyTest times five copies of a pair. Six samples of one or more take as long, and give an
- * interval; through the host smaller copies are as fast.
+ * p2pBandwidthLatencyTest times five copies of a pair. Six samples of one or more take as long, and
+ * give an interval; through the host smaller copies are as fast.
  */
 static void choose_pace(struct p2p_session *s)
 {

@@ -39,12 +39,19 @@ struct p2p_session {
 	struct pair *pairs;
 };
 
-/* 0, -EINVAL and others that refuse; no device may be left. p2p_session_done whatever the answer. */
+/*
+ * 0, -EINVAL and others that refuse; no device may be left. p2p_session_done whatever the answer.
+ */
 int p2p_session_begin(struct p2p_session *s, const struct p2p_request *o,
 		      const struct session_ear *ear);
-/* *ret_refused: the request is impossible, though the devices work. 0 or a negative errno with a sentence. */
+/*
+ * *ret_refused: the request is impossible, though the devices work. 0 or a negative errno with a
+ * sentence.
+ */
 int p2p_session_run(struct p2p_session *s, bool *ret_refused);
 void p2p_session_done(struct p2p_session *s);
 
-/* What --only accepts: groups, then metrics. The array is the caller's to free, the words are not. */
+/*
+ * What --only accepts: groups, then metrics. The array is the caller's to free, the words are not.
+ */
 const char **p2p_only_words(size_t *ret_n);

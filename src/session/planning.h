@@ -30,7 +30,7 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 void planned_done(struct planned *p);
 
 /*
- * Whether only root can replace the file at this absolute path: it and each folder above it belong to
- * root, are not symbolic links, and are not writable by group or others. Here for tests.
+ * Whether only root can replace the file at this absolute path: it and each folder above it belong
+ * to root, are not symbolic links, and are not writable by group or others. Here for tests.
  */
 bool is_roots_alone(const char *path);

@@ -96,7 +96,10 @@ static int parse_words(const char *option, const char *list, const struct word *
 	return 0;
 }
 
-/* Of all that is measured; only where nothing is asked for have rates and latencies sizes of their own. */
+/*
+ * Of all that is measured; only where nothing is asked for have rates and latencies sizes of their
+ * own.
+ */
 static int choose_sizes(struct rdma_session *s)
 {
 	uint64_t bytes = SIZE_MAX_BYTES;
@@ -288,7 +291,10 @@ static bool is_used(const struct rdma_session *s, size_t port)
 	return s->skips[port].step == RDMA_STEP_NONE;
 }
 
-/* Of those at the least distance the one that the fewest have chosen, so that equal ones are spread. */
+/*
+ * Of those at the least distance the one that the fewest have chosen, so that equal ones are
+ * spread.
+ */
 static void choose_nearest(const struct rdma_session *s, bool *chosen, bool by_port)
 {
 	size_t gpus = s->devices.request.n, ports = s->listing->n;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host that measures: it asks the listener for memory, posts all the work, and tells it the results. */
+/*
+ * The host that measures: it asks the listener for memory, posts all the work, and tells it the
+ * results.
+ */
 #include "session/rdma_hosts_impl.h"
 
 #include "base/alloc.h"
@@ -540,8 +543,8 @@ static void keep_pace(const struct rdma_hosts *h, const struct turn *t)
 }
 
 /*
- * One after the other until something comes back; 0: unknown. What a message takes says nothing of one that is far
- * larger: a small one takes no time for its bytes.
+ * One after the other until something comes back; 0: unknown. What a message takes says nothing of
+ * one that is far larger: a small one takes no time for its bytes.
  */
 static double message_s(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
 			enum rdma_measure m)
@@ -649,7 +652,10 @@ static size_t list_used(const struct rdma_hosts *h, bool own, size_t *ret)
 	return n;
 }
 
-/* As many rounds as the host with more ports has: in round r, port i of it with port i + r of the other. */
+/*
+ * As many rounds as the host with more ports has: in round r, port i of it with port i + r of the
+ * other.
+ */
 static void reach_all(struct client *c)
 {
 	size_t own[PORTS_MAX], far[PORTS_MAX];
@@ -837,7 +843,10 @@ static size_t count_planned(const struct rdma_hosts *h)
 	return n * h->rounds.round_n;
 }
 
-/* What is planned can be between these two, where they still meet; round trips only where writes arrive. */
+/*
+ * What is planned can be between these two, where they still meet; round trips only where writes
+ * arrive.
+ */
 static bool can_be(const struct rdma_hosts *h, const struct host_pair *p, size_t kind,
 		   enum rdma_measure m)
 {
@@ -978,7 +987,10 @@ static void pause_for(const struct rdma_hosts *h, int ms)
 int rdma_hosts_run(struct rdma_hosts *h, const char *to)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
-	/* Who only knocks, as scanners of ports do, keeps the listener busy for as long as a hello may take. */
+	/*
+	 * Who only knocks, as scanners of ports do, keeps the listener busy for as long as a hello
+	 * may take.
+	 */
 	double until = clock_s() + HELLO_LIMIT_S + 1;
 	int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench rdma between two hosts: which NICs of one reach which of the other, and how fast. One host listens and owns
- * memory; the other asks for it over TCP and posts all the work.
+ * bench rdma between two hosts: which NICs of one reach which of the other, and how fast. One host
+ * listens and owns memory; the other asks for it over TCP and posts all the work.
  */
 #pragma once
 
@@ -38,7 +38,10 @@ struct host_pair {
 	struct hosts_run *runs; /* one a kind, of a rail; NULL: none */
 };
 
-/* What kind of messages is measured: between which memories, the same at both ends, and of what size. */
+/*
+ * What kind of messages is measured: between which memories, the same at both ends, and of what
+ * size.
+ */
 struct hosts_kind {
 	enum region_way way;
 	struct rdma_size size;
@@ -50,7 +53,10 @@ struct hosts_run {
 
 #define HOSTS_KINDS ((size_t)REGION_WAY_N * RDMA_SIZES)
 
-/* In the state folder: what was measured so far, of the last run as the client, and as the listener. */
+/*
+ * In the state folder: what was measured so far, of the last run as the client, and as the
+ * listener.
+ */
 #define RDMA_HOSTS_FILE    "rdma-hosts.json"
 #define RDMA_LISTENER_FILE "rdma-listener.json"
 
@@ -80,11 +86,17 @@ struct rdma_hosts {
 
 /* With the session's ports listed. rdma_hosts_done whatever comes next. */
 void rdma_hosts_begin(struct rdma_hosts *h, struct rdma_session *s);
-/* Measures with the host that listens at `to`. 0 or a negative errno with a sentence: nothing was measured. */
+/*
+ * Measures with the host that listens at `to`. 0 or a negative errno with a sentence: nothing was
+ * measured.
+ */
 int rdma_hosts_run(struct rdma_hosts *h, const char *to);
 /* Listens at this address. 0 or a negative errno with a sentence. */
 int rdma_hosts_listen(struct rdma_hosts *h, const char *at);
-/* Serves the next peer to its end. 1: there was one, and something to report; 0: a signal stopped the listener. */
+/*
+ * Serves the next peer to its end. 1: there was one, and something to report; 0: a signal stopped
+ * the listener.
+ */
 int rdma_hosts_serve(struct rdma_hosts *h);
 void rdma_hosts_done(struct rdma_hosts *h);
 
@@ -94,7 +106,10 @@ struct host_pair *rdma_hosts_pair(const struct rdma_hosts *h, size_t own, size_t
 const struct rdma_cell *rdma_hosts_cell(const struct rdma_hosts *h, const struct host_pair *p,
 					size_t kind, int m);
 
-/* The kind of the largest messages of that memory, as small ones are never at the rate of the link; kind_n: there is none. */
+/*
+ * The kind of the largest messages of that memory, as small ones are never at the rate of the link;
+ * kind_n: there is none.
+ */
 size_t rdma_hosts_largest(const struct rdma_hosts *h, enum region_way way);
 
 struct hosts_counts {

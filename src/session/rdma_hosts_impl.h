@@ -17,7 +17,9 @@
 #define HELLO_LIMIT_S 2.0
 
 void hello_send(struct rdma_hosts *h);
-/* Takes a line of the other's hello: 1 that was the last, 0, or a negative errno with a sentence. */
+/*
+ * Takes a line of the other's hello: 1 that was the last, 0, or a negative errno with a sentence.
+ */
 int hello_take(struct rdma_hosts *h, const struct peer_message *m, bool first);
 
 /* ---- words to and from structs ---- */
@@ -36,7 +38,10 @@ void hosts_read_log(struct rdma_hosts *h);
 void hosts_reset(struct rdma_hosts *h);
 /* The index of a kind, which is added where it is new; HOSTS_KINDS: there is no room. */
 size_t hosts_kind_at(struct rdma_hosts *h, enum region_way way, struct rdma_size size);
-/* What is known of a failure between two hosts besides: of which memory, and whether after the two were reached. */
+/*
+ * What is known of a failure between two hosts besides: of which memory, and whether after the two
+ * were reached.
+ */
 void hosts_mark(struct rdma_failure *f, enum region_way way, bool reached);
 /* A pair's cell, which is made. */
 struct rdma_cell *hosts_make_cell(const struct rdma_hosts *h, struct host_pair *p, size_t kind,
@@ -49,7 +54,11 @@ void hosts_take_way(const struct rdma_hosts *h, size_t own, enum region_way way,
 /* Room for the pairs, with both hosts' ports known. */
 void hosts_pair_up(struct rdma_hosts *h);
 bool hosts_uses(const struct rdma_hosts *h, size_t own);
-/* Whether memory is registered with relaxed ordering; a round trip's last byte has to arrive last. */
+/*
+ * Whether memory is registered with relaxed ordering; a round trip's last byte has to arrive last.
+ */
 bool hosts_relax(const struct rdma_hosts *h, enum rdma_measure m);
-/* The figures of what was measured so far, also in the state folder, for a process that is killed. */
+/*
+ * The figures of what was measured so far, also in the state folder, for a process that is killed.
+ */
 void hosts_keep(struct rdma_hosts *h);

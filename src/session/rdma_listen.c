@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host that listens: owns memory, lets one peer at a time move data through its NICs, and checks what came. It
- * authenticates nobody, so it does only what the lines of rdma/peer_text.h ask, within their limits: it starts no program
- * and opens no file for a peer.
+ * The host that listens: owns memory, lets one peer at a time move data through its NICs, and
+ * checks what came. It authenticates nobody, so it does only what the lines of rdma/peer_text.h
+ * ask, within their limits: it starts no program and opens no file for a peer.
  */
 #include "session/rdma_hosts_impl.h"
 
@@ -298,7 +298,9 @@ static void take_failure(const struct peer_message *m, struct rdma_failure *f)
 	snprintf(f->text, sizeof(f->text), "%s", m->text);
 }
 
-/* Figures of this world: only a stranger sends others, and they would go into this host's report. */
+/*
+ * Figures of this world: only a stranger sends others, and they would go into this host's report.
+ */
 static bool is_plausible(const struct peer_message *m)
 {
 	bool latency = rdma_is_latency((enum rdma_measure)m->v[PEER_K_MEASURE]);

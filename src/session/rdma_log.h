@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel log's lines about GPUs, PCI, IOMMU and RDMA that came during a run: they often say why something failed. */
+/*
+ * The kernel log's lines about GPUs, PCI, IOMMU and RDMA that came during a run: they often say why
+ * something failed.
+ */
 #pragma once
 
 #include "session/log_tail.h"

@@ -379,7 +379,10 @@ static int exchange_reports(struct rdma_perftest *p)
 
 /* ---- work ---- */
 
-/* An action of the worker. 0, or a negative errno with a sentence; what a step failed with is in the cell. */
+/*
+ * An action of the worker. 0, or a negative errno with a sentence; what a step failed with is in
+ * the cell.
+ */
 static int act(struct rdma_perftest *p, enum link_action action, struct link_answer *ret)
 {
 	const struct link_order o = {.action = action,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench rdma with a host that has perftest and no onehop: this host is the client, or the server, of one ib_write_bw,
- * ib_read_bw or ib_write_lat.
+ * bench rdma with a host that has perftest and no onehop: this host is the client, or the server,
+ * of one ib_write_bw, ib_read_bw or ib_write_lat.
  */
 #pragma once
 
@@ -33,8 +33,8 @@ struct rdma_perftest {
 /* "ib_write_bw" */
 const char *rdma_perftest_tool(enum rdma_measure m);
 /*
- * With the session's ports listed: takes the measurement and the port. 0 or -EINVAL with a sentence.
- * rdma_perftest_done whatever the answer.
+ * With the session's ports listed: takes the measurement and the port. 0 or -EINVAL with a
+ * sentence. rdma_perftest_done whatever the answer.
  */
 int rdma_perftest_begin(struct rdma_perftest *p, struct rdma_session *s);
 /* To the perftest at `to`. 0, or a negative errno with a sentence: nothing was begun. */
@@ -43,8 +43,9 @@ int rdma_perftest_run(struct rdma_perftest *p, const char *to);
 double rdma_perftest_expected(const struct rdma_perftest *p);
 int rdma_perftest_listen(struct rdma_perftest *p, const char *at);
 /*
- * Serves one client of perftest; others, who say nothing, anything else, or are too old, are reported to the listener's ear. 1: there
- * was one, and something to report; 0: a signal came first.
+ * Serves one client of perftest; others, who say nothing, anything else, or are too old, are
+ * reported to the listener's ear. 1: there was one, and something to report; 0: a signal came
+ * first.
  */
 int rdma_perftest_serve(struct rdma_perftest *p);
 void rdma_perftest_done(struct rdma_perftest *p);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of bench rdma on one host: NICs listed, pairs chosen, measured in rounds, the figures kept. */
+/*
+ * A run of bench rdma on one host: NICs listed, pairs chosen, measured in rounds, the figures kept.
+ */
 #pragma once
 
 #include "rdma/rdma_pair.h"

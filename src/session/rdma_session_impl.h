@@ -5,7 +5,9 @@
 #include "session/paths_of.h"
 #include "session/rdma_session.h"
 
-/* Measurements, ways, sizes and pace; before the devices are chosen. 0 or -EINVAL with a sentence. */
+/*
+ * Measurements, ways, sizes and pace; before the devices are chosen. 0 or -EINVAL with a sentence.
+ */
 int rdma_choose_work(struct rdma_session *s);
 /* Of a listing: --gid. 0 or -EINVAL with a sentence. */
 int rdma_force_gid(struct rdma_session *s);
@@ -13,7 +15,10 @@ int rdma_force_gid(struct rdma_session *s);
 int rdma_choose_pairs(struct rdma_session *s);
 /* Whether a port of the listing is used, or why not: s->skips. */
 void rdma_judge_port(struct rdma_session *s, size_t port);
-/* The state and the addresses of the ports, which change while a listener waits. Ports that are new are not added. */
+/*
+ * The state and the addresses of the ports, which change while a listener waits. Ports that are new
+ * are not added.
+ */
 void rdma_look_again(struct rdma_session *s);
 /* Where a person says what to expect, that instead of what is known of paths. */
 void rdma_expect_told(const struct rdma_session *s, double *write_gbps, double *read_gbps,

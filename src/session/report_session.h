@@ -16,9 +16,9 @@ struct report_session {
 };
 
 /*
- * Reads results and machines, each known by its content. Without any, the host and what it kept in its state
- * folder; a recorded machine brings what it kept. 0 or a negative errno with a sentence; report_session_done
- * whatever the answer.
+ * Reads results and machines, each known by its content. Without any, the host and what it kept in
+ * its state folder; a recorded machine brings what it kept. 0 or a negative errno with a sentence;
+ * report_session_done whatever the answer.
  */
 int report_session_read(struct report_session *s, const struct machine_choice *from,
 			const char *const *paths, size_t n);

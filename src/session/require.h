@@ -23,8 +23,9 @@ struct requirements {
 };
 
 /*
- * `words`: what was asked for, of requirement_words. `list`: of these GPUs only, named as device_choice.h says; NULL: of
- * all. 0, or -EINVAL and a sentence: something in the list is not a GPU.
+ * `words`: what was asked for, of requirement_words. `list`: of these GPUs only, named as
+ * device_choice.h says; NULL: of all. 0, or -EINVAL and a sentence: something in the list is not a
+ * GPU.
  */
 int judge_requirements(const struct topology *t, const struct texts *words, const char *list,
 		       struct requirements *ret);

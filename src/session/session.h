@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session: one run of test, bench p2p or bench nccl. Its file chooses devices, runs the work and keeps the result;
- * its progress goes to the caller's listener.
+ * A session: one run of test, bench p2p or bench nccl. Its file chooses devices, runs the work and
+ * keeps the result; its progress goes to the caller's listener.
  */
 #pragma once
 
@@ -32,20 +32,23 @@ struct session_pace {
 };
 
 /*
- * SESSION_RUNS with ": 37 %, about 12 s left" behind it. `left` is work that has not been done, this part included; when
- * it grows, another part of the run begins.
+ * SESSION_RUNS with ": 37 %, about 12 s left" behind it. `left` is work that has not been done,
+ * this part included; when it grows, another part of the run begins.
  */
 void session_tell_left(const struct session_ear *ear, struct session_pace *p, double left,
 		       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* What it adds after so many seconds. The time needs a second and some work done to go by. Here for tests. */
+/*
+ * What it adds after so many seconds. The time needs a second and some work done to go by. Here for
+ * tests.
+ */
 void session_pace_text(const struct session_pace *p, double elapsed_s, struct strbuf *out);
 
 /* Device choice and lock in one. 0 or a negative errno with a sentence; devices_done either way. */
 int session_begin(const struct device_options *o, const char *from, unsigned parts,
 		  struct devices *ret);
 /*
- * Stamps new figures of these devices with what they were measured under, and leaves them in the store, unless
- * they are of simulated devices or, `m` being NULL, of several hosts.
+ * Stamps new figures of these devices with what they were measured under, and leaves them in the
+ * store, unless they are of simulated devices or, `m` being NULL, of several hosts.
  */
 void session_keep(const struct session_ear *ear, const struct devices *d, const struct machine *m,
 		  struct figures *f);

@@ -99,8 +99,8 @@ static double measured_gbps(const struct machine *m, size_t from, size_t to)
 }
 
 /*
- * Rates between GPUs are measured by copies. Over NVLink those are faster than a kernel's stores, and what is expected
- * there is the rate of stores.
+ * Rates between GPUs are measured by copies. Over NVLink those are faster than a kernel's stores,
+ * and what is expected there is the rate of stores.
  */
 static void use_measured(struct simulate_session *s, size_t n)
 {

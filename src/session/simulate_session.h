@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench collective --simulate: collectives on a machine that is only described, with P2P and without. */
+/*
+ * bench collective --simulate: collectives on a machine that is only described, with P2P and
+ * without.
+ */
 #pragma once
 
 #include "bench/simulate.h"
@@ -27,7 +30,10 @@ struct simulate_session {
 	struct figures *figures;
 };
 
-/* The machine must outlive it. 0 or a negative errno with a sentence; simulate_session_done whatever the answer. */
+/*
+ * The machine must outlive it. 0 or a negative errno with a sentence; simulate_session_done
+ * whatever the answer.
+ */
 int simulate_session_run(struct simulate_session *s, const struct machine *m,
 			 const struct collective_choice *o);
 void simulate_session_done(struct simulate_session *s);

@@ -43,7 +43,10 @@ struct test_session {
 	char boot_id[BOOT_ID_SIZE];
 };
 
-/* 0 or a negative errno with a sentence: refused. No device may be left. test_session_done whatever the answer. */
+/*
+ * 0 or a negative errno with a sentence: refused. No device may be left. test_session_done whatever
+ * the answer.
+ */
 int test_session_begin(struct test_session *s, const struct test_choice *o,
 		       const struct session_ear *ear);
 /* *ret_refused: before anything was run. 0 or a negative errno with a sentence. */
@@ -51,8 +54,8 @@ int test_session_run(struct test_session *s, bool *ret_refused);
 void test_session_done(struct test_session *s);
 
 /*
- * Edits of the driver without the gate for managed memory are older than the one that keeps compressible memory away
- * from peers: tags of compression replace bits of the address, and a peer's write lands in the host's memory. 0, or
- * -EPERM with a sentence. Declared for tests.
+ * Edits of the driver without the gate for managed memory are older than the one that keeps
+ * compressible memory away from peers: tags of compression replace bits of the address, and a
+ * peer's write lands in the host's memory. 0, or -EPERM with a sentence. Declared for tests.
  */
 int test_check_compressible(const struct diagnosis *d);

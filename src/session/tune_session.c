@@ -41,7 +41,9 @@ static void copy_word(const char *from, char *to)
 	to[n] = '\0';
 }
 
-/* Simulated devices may follow a recorded machine; that machine's driver and UUIDs are not theirs. */
+/*
+ * Simulated devices may follow a recorded machine; that machine's driver and UUIDs are not theirs.
+ */
 static void identify(const struct devices *d, unsigned n, struct tuned_identity *ret)
 {
 	const unsigned chosen = (unsigned)d->chosen.n, most = n < chosen ? n : chosen,
@@ -249,7 +251,10 @@ static void hear_start(void *context, const struct collective_start *start)
 	s->kind = tuned_kind_of(start->direct, start->mixed);
 }
 
-/* A kind of paths ends when all is measured or its time is over: the share that is left of what comes first. */
+/*
+ * A kind of paths ends when all is measured or its time is over: the share that is left of what
+ * comes first.
+ */
 static double share_left(const struct tune_session *s, const struct collective_tuned *t)
 {
 	double work = 1 - (double)t->done / t->total;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of tune: times of libonehop's algorithms on these devices, as a table in the state folder; and who reads it. */
+/*
+ * A run of tune: times of libonehop's algorithms on these devices, as a table in the state folder;
+ * and who reads it.
+ */
 #pragma once
 
 #include "bench/collective_bench.h"
@@ -30,7 +33,10 @@ struct tune_session {
 	double kind_began_s;
 };
 
-/* 0 or a negative errno with a sentence: refused. No device may be left. tune_session_done whatever the answer. */
+/*
+ * 0 or a negative errno with a sentence: refused. No device may be left. tune_session_done whatever
+ * the answer.
+ */
 int tune_session_begin(struct tune_session *s, const struct tune_choice *o,
 		       const struct session_ear *ear);
 /* 0, or as collective_run; then no table is saved. -EIO: an algorithm gave wrong data. */
@@ -50,10 +56,13 @@ struct tune_use {
 };
 
 /*
- * The saved table for the first n of the devices, as ranks. 0; -EINVAL with a sentence that names file and line: it is
- * damaged; another negative errno: it cannot be read. Then nothing is found.
+ * The saved table for the first n of the devices, as ranks. 0; -EINVAL with a sentence that names
+ * file and line: it is damaged; another negative errno: it cannot be read. Then nothing is found.
  */
 int tune_find(const struct devices *d, unsigned n, struct tune_use *ret);
 
-/* The same for GPUs of a machine: the saved table, if all of its devices are among them, known by their UUIDs. */
+/*
+ * The same for GPUs of a machine: the saved table, if all of its devices are among them, known by
+ * their UUIDs.
+ */
 int tune_find_of(const struct topology *t, struct tune_use *ret);

@@ -553,8 +553,8 @@ static bool hung_elsewhere(const struct pci_function *port)
 
 /*
  * Between root ports packets pass through the CPU with and without a redirect, so that by itself it
- * costs nothing: 26.3 GB/s of 26.4 on EPYC Genoa with an IOMMU in pass-through. With one that translates it
- * cost 3 to 9 GB/s.
+ * costs nothing: 26.3 GB/s of 26.4 on EPYC Genoa with an IOMMU in pass-through. With one that
+ * translates it cost 3 to 9 GB/s.
  */
 static enum acs_cost root_port_cost(const struct pair *pr, const struct pci_function *port)
 {
@@ -699,8 +699,8 @@ static struct chain_link judge_nccl(const struct pair *pr)
 }
 
 /*
- * Access that CUDA grants does not tell whether a copy is staged through the host all the same, nor does
- * a rate that the links to the host bring as well.
+ * Access that CUDA grants does not tell whether a copy is staged through the host all the same, nor
+ * does a rate that the links to the host bring as well.
  */
 static bool uses_p2p(const struct pair *pr, const struct observed *rate)
 {
@@ -712,8 +712,8 @@ static bool uses_p2p(const struct pair *pr, const struct observed *rate)
 }
 
 /*
- * Copies at a rate that fits the path and that only P2P brings, with access that CUDA granted, use the
- * path. What goes nowhere is faster than any link (128 GB/s over PCIe were seen).
+ * Copies at a rate that fits the path and that only P2P brings, with access that CUDA granted, use
+ * the path. What goes nowhere is faster than any link (128 GB/s over PCIe were seen).
  */
 static bool is_fast(const struct pair *pr, const struct observation *seen)
 {
@@ -835,9 +835,9 @@ static bool only_driver_refuses(const struct path *p)
 
 /*
  * What was seen outweighs what registers and the driver let one expect, as far as it goes: checked
- * data shows that the pair works, speed alone that it is not blocked, and P2P of NCCL that the driver
- * granted it. It shows nothing of a device that has become unusable since, or of a driver that is no
- * longer loaded, or that its library no longer fits.
+ * data shows that the pair works, speed alone that it is not blocked, and P2P of NCCL that the
+ * driver granted it. It shows nothing of a device that has become unusable since, or of a driver
+ * that is no longer loaded, or that its library no longer fits.
  */
 static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict judged)
 {

@@ -692,8 +692,8 @@ static void draw_body(const struct drawing *d, struct nvlinks *nv, struct strbuf
 }
 
 /*
- * The size is in pixels, so that text keeps its size however wide the drawing is; what shows it scrolls. In a page that
- * is not much narrower it shrinks instead, as far as it stays legible.
+ * The size is in pixels, so that text keeps its size however wide the drawing is; what shows it
+ * scrolls. In a page that is not much narrower it shrinks instead, as far as it stays legible.
  */
 static void open_svg(int width, int height, bool in_page, const char *title, struct strbuf *out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of many devices, a switch or host bridge that is the same as one drawn before it, with all below it, is folded: a frame
- * with a line for each device and port, which keeps its marks. What differs stays drawn in full, and so is found.
+ * Of many devices, a switch or host bridge that is the same as one drawn before it, with all below
+ * it, is folded: a frame with a line for each device and port, which keeps its marks. What differs
+ * stays drawn in full, and so is found.
  */
 #include "topology/draw_impl.h"
 

@@ -10,8 +10,8 @@ enum { ENDPOINT_CHARS = 34, PORT_CHARS = 20, MARK_CHARS = 36 };
 enum { MARKS_PER_BOX = 5, TITLES_PER_MARK = 8 }; /* by notes; the others are counted */
 
 /*
- * Something wrong (bad), possible or unknown at a box: a link of a chain, notes of one rule, or both where they say the
- * same; neither: more than there is room for.
+ * Something wrong (bad), possible or unknown at a box: a link of a chain, notes of one rule, or
+ * both where they say the same; neither: more than there is room for.
  */
 struct mark {
 	enum chain_state state;
@@ -91,7 +91,10 @@ enum {
 	MOST_STACKS = 4,
 };
 
-/* Places all from `top` downwards; topology, notes and arena, which the caller sets, stay the caller's. */
+/*
+ * Places all from `top` downwards; topology, notes and arena, which the caller sets, stay the
+ * caller's.
+ */
 void drawing_make(struct drawing *d, int top);
 void drawing_make_marks(struct drawing *d);
 /* Folds what is the same as something drawn before it. */
@@ -105,13 +108,16 @@ bool box_is_endpoint(const struct box *b);
 int marks_height(const struct box *b);
 const char *box_model(const struct drawing *d, const struct box *b, char *buf, size_t size);
 /*
- * Of the link above b: "16.0 GT/s x4 of x16", "8.0 of 16.0 GT/s x16", "16.0 GT/s x16, idle", "" if there is none; true
- * when it is less than both ends can.
+ * Of the link above b: "16.0 GT/s x4 of x16", "8.0 of 16.0 GT/s x16", "16.0 GT/s x16, idle", "" if
+ * there is none; true when it is less than both ends can.
  */
 bool box_link_text(const struct drawing *d, const struct box *b, char *buf, size_t size);
 int box_middle(const struct box *b);
 
-/* GPUs connected by NVLink, directly or through others, share a bar next to each stack that has some of them. */
+/*
+ * GPUs connected by NVLink, directly or through others, share a bar next to each stack that has
+ * some of them.
+ */
 struct bar {
 	size_t group; /* its first GPU */
 	unsigned stack, lane;

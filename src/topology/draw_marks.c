@@ -30,8 +30,8 @@ static const char *status_text(const struct chain_link *l, char *buf, size_t siz
 }
 
 /*
- * A reason is drawn if it has a row; `make` for texts with a value. That NICs never reach GeForce cards has
- * none: it is how the cards are made, and no fault of the NIC.
+ * A reason is drawn if it has a row; `make` for texts with a value. That NICs never reach GeForce
+ * cards has none: it is how the cards are made, and no fault of the NIC.
  */
 static const struct {
 	const char *text;

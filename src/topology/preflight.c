@@ -31,15 +31,19 @@ static struct chain_link link_gpu(enum chain_state state, enum chain_reason reas
 }
 
 /*
- * The driver hands BAR1's own addresses to whoever imports a dma-buf, and an IOMMU that translates for the NIC
- * drops them (NVIDIA/open-gpu-kernel-modules#1324). nvidia-peermem has the kernel map them.
+ * The driver hands BAR1's own addresses to whoever imports a dma-buf, and an IOMMU that translates
+ * for the NIC drops them (NVIDIA/open-gpu-kernel-modules#1324). nvidia-peermem has the kernel map
+ * them.
  */
 static bool is_translated(const struct pci_function *nic)
 {
 	return text_starts_with(fact_str_or(nic->iommu_type, ""), "DMA");
 }
 
-/* The driver must export GPU memory, the kernel have memory regions of dma-buf, the NIC's driver take it. */
+/*
+ * The driver must export GPU memory, the kernel have memory regions of dma-buf, the NIC's driver
+ * take it.
+ */
 static struct chain_link judge_dma_buf(const struct gdr_pair *p)
 {
 	struct fact_int kernel = p->m->kernel.dma_buf;
@@ -94,7 +98,9 @@ static struct chain_link judge_ends(const struct gdr_pair *p)
 	return link_of(CHAIN_OK, REASON_RDMA_READY);
 }
 
-/* The driver's own look at the PCI tree comes last: it matters where something would be exported. */
+/*
+ * The driver's own look at the PCI tree comes last: it matters where something would be exported.
+ */
 static struct chain_link pass_gate(const struct gdr_pair *p, struct chain_link l)
 {
 	if (p->gate == GRDMA_ALLOWED || l.state == CHAIN_BAD)

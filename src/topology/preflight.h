@@ -16,8 +16,8 @@ enum port_address {
 };
 
 /*
- * CHAIN_OK: it can work, CHAIN_BAD: it cannot, CHAIN_POSSIBLE and CHAIN_UNKNOWN: nobody can tell before it
- * is tried. chain_explain says why, with the device that decides.
+ * CHAIN_OK: it can work, CHAIN_BAD: it cannot, CHAIN_POSSIBLE and CHAIN_UNKNOWN: nobody can tell
+ * before it is tried. chain_explain says why, with the device that decides.
  */
 struct preflight {
 	struct chain_link dma_buf, peermem;

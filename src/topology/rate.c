@@ -146,9 +146,10 @@ static void set_bottleneck(const struct wire *slowest, bool gap, struct path *p)
 #define ALL HUGE_VAL
 
 /*
- * What CPUs pass between two sockets for a peer's copy, in GB/s: where eight RTX 4090 or 3090 on PCIe 4.0 x16
- * were measured with P2P (WU-CVGL/cluster-setup, docs/05_GPU_P2P_GeForce_and_CMP.md; the Xeon:
- * Duanyll/open-gpu-kernel-modules, docs/48g-4090-p2p/test-results). `up` is from the lower socket to the higher.
+ * What CPUs pass between two sockets for a peer's copy, in GB/s: where eight RTX 4090 or 3090 on
+ * PCIe 4.0 x16 were measured with P2P (WU-CVGL/cluster-setup, docs/05_GPU_P2P_GeForce_and_CMP.md;
+ * the Xeon: Duanyll/open-gpu-kernel-modules, docs/48g-4090-p2p/test-results). `up` is from the
+ * lower socket to the higher.
  */
 static const struct interconnect {
 	enum cpu_vendor vendor;

@@ -279,7 +279,10 @@ bool path_is_refused(const struct path *p);
 /* The driver refuses the pair, and a log shows that NCCL connected it by P2P: one of the two is not of this
  * state of the machine. */
 bool path_nccl_contradicts_driver(const struct path *p);
-/* CUDA does not even start on this machine: the driver is not loaded, or its library is another one's. */
+/*
+ * CUDA does not even start on this machine: the driver is not loaded, or its library is another
+ * one's.
+ */
 bool path_driver_is_out(const struct path *p);
 /* One sentence that names port, register and value read. */
 const char *chain_explain(const struct path *p, const struct chain_link *l, char *buf, size_t size);
@@ -370,9 +373,9 @@ struct drawing_request {
 };
 
 /*
- * A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong, by the rule's name. Notes of
- * devices that are not drawn, and of none, are listed below; all are if it is not in a page. Of many devices, what is
- * the same as something drawn before is folded.
+ * A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong, by the
+ * rule's name. Notes of devices that are not drawn, and of none, are listed below; all are if it is
+ * not in a page. Of many devices, what is the same as something drawn before is folded.
  */
 void topology_draw_svg(const struct topology *t, const struct drawing_request *request,
 		       struct strbuf *out);

@@ -58,7 +58,10 @@ struct gdr_pair {
 
 /* The three links of a preflight (preflight.c); the rest of it is zero. */
 struct preflight preflight_judge(const struct gdr_pair *p);
-/* The DMA function of a Direct NIC, which may be this one's, below a bridge of the GPU's; NULL: none. */
+/*
+ * The DMA function of a Direct NIC, which may be this one's, below a bridge of the GPU's; NULL:
+ * none.
+ */
 const struct pci_function *direct_nic_beside(const struct machine *m, const struct gpu *g,
 					     const struct pci_function *nic);
 

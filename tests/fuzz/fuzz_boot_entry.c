@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any text as an entry and as a command line: a word that is added is there, and taken away leaves what was. Any
- * bytes as a unified kernel image.
+ * Any text as an entry and as a command line: a word that is added is there, and taken away leaves
+ * what was. Any bytes as a unified kernel image.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One decoder over a text: the first line names its row of the table of parts, and of an unknown name the first byte
- * chooses. FUZZ_DECODER=NAME is that row alone. No machine is read from what it states, which takes most of the time of
- * fuzz_texts. At the end it says how many inputs each decoder had, and in how many it found its output.
+ * One decoder over a text: the first line names its row of the table of parts, and of an unknown
+ * name the first byte chooses. FUZZ_DECODER=NAME is that row alone. No machine is read from what it
+ * states, which takes most of the time of fuzz_texts. At the end it says how many inputs each
+ * decoder had, and in how many it found its output.
  */
 #include "base/alloc.h"
 #include "base/arena.h"

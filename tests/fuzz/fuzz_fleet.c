@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of hosts: any JSON as six of them and as a merged result, compared, printed, written and read again. */
+/*
+ * Results of hosts: any JSON as six of them and as a merged result, compared, printed, written and
+ * read again.
+ */
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "fleet/fleet.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTML, Markdown, SVG and CSV about hostile input: once as every kind of text of a document, once as a recorded
- * machine. Whatever it holds, the only markup in them is that of the writers, and no cell is a formula.
+ * HTML, Markdown, SVG and CSV about hostile input: once as every kind of text of a document, once
+ * as a recorded machine. Whatever it holds, the only markup in them is that of the writers, and no
+ * cell is a formula.
  */
 #include "base/cleanup.h"
 #include "base/source.h"
@@ -158,7 +159,9 @@ static const char *skip_summary(const char *s)
 	return s + 10;
 }
 
-/* A line that begins with a comment is HTML as a whole: neither code nor a backslash holds in it. */
+/*
+ * A line that begins with a comment is HTML as a whole: neither code nor a backslash holds in it.
+ */
 static void check_markdown(const char *all)
 {
 	static const char summary[] = "<details><summary>";

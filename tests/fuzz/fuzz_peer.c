@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another host sends to onehop bench rdma: any bytes, as lines; what is accepted has one spelling. */
+/*
+ * What another host sends to onehop bench rdma: any bytes, as lines; what is accepted has one
+ * spelling.
+ */
 #include "base/strbuf.h"
 #include "rdma/peer_text.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shell script that somebody names: any bytes; what comes out are names and values of its own bytes. */
+/*
+ * A shell script that somebody names: any bytes; what comes out are names and values of its own
+ * bytes.
+ */
 #include "base/alloc.h"
 #include "ingest/shell_script.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text that people paste, from its bytes to the machine that its parts state: every kind of part. */
+/*
+ * A text that people paste, from its bytes to the machine that its parts state: every kind of part.
+ */
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of onehop tune: any text is refused with a sentence, or is read, written and read again as the same. */
+/*
+ * The table of onehop tune: any text is refused with a sentence, or is read, written and read again
+ * as the same.
+ */
 #include "collective/tuned.h"
 
 #include "base/cleanup.h"

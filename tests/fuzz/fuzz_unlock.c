@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver's source, which may be any bytes: tokens tile it, places lie in it, edits give what they say. */
+/*
+ * A driver's source, which may be any bytes: tokens tile it, places lie in it, edits give what they
+ * say.
+ */
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "unlock/anchor.h"

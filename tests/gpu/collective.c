@@ -5,10 +5,11 @@
  * with the ratio of the times and its 95 % interval, "collective N soak OPERATIONS SECONDS" runs
  * random ones and looks for growth of memory, "collective N tune" each algorithm by itself,
  * "collective N broadcast" (or another operation) that one at more sizes. N GPUs,
- * all in this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
- * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
- * goes through the host's memory; with "levels" the ranks are in two groups; with "mixed" only ranks of the same one store into each
- * other's memory (of two ranks only the first one), with "mixed-pairs" only those of a pair. Each line is one result; exit 1: a wrong one.
+ * all in this process; "collective host N check" runs anywhere; "collective same N check" has all
+ * ranks on one GPU, where small operations can be compared with each other. With "no-p2p" at the
+ * end all goes through the host's memory; with "levels" the ranks are in two groups; with "mixed"
+ * only ranks of the same one store into each other's memory (of two ranks only the first one), with
+ * "mixed-pairs" only those of a pair. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -491,7 +492,10 @@ static unsigned long resident_kb(void)
 #define SOAK_PART   50u   /* rounds */
 #define SOAK_GROWTH 8192u /* KB: what the C library's allocator and a sanitizer may keep */
 
-/* Until so many operations were done, or so many seconds have passed (0: no limit). Memory must not grow. */
+/*
+ * Until so many operations were done, or so many seconds have passed (0: no limit). Memory must not
+ * grow.
+ */
 static void soak_long(struct rig *b, unsigned long operations, unsigned long seconds)
 {
 	const uint64_t end = clock_us() + seconds * 1000000;

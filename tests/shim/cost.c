@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost STANDIN [ROUNDS [comm]]: what the shim adds to a call that it passes on: calls to a stand-in for NCCL through the
- * preloaded shim and past it, in turn. Prints the medians and the median of the differences. comm: of a communicator that the
- * shim takes over, with a stand-in that has communicators; it refuses calls of that size at once.
+ * cost STANDIN [ROUNDS [comm]]: what the shim adds to a call that it passes on: calls to a stand-in
+ * for NCCL through the preloaded shim and past it, in turn. Prints the medians and the median of
+ * the differences. comm: of a communicator that the shim takes over, with a stand-in that has
+ * communicators; it refuses calls of that size at once.
  */
 #include "base/order.h"
 #include "nccl_calls.h"

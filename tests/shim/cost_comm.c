@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost_comm cuda|host NCCL [PAIRS [CALLS]]: what the preloaded shim adds to calls of a communicator that it passes on: all-reduces of one
- * float64 between two devices, through the shim and past it, on the same communicators, in turn. ONEHOP_SHIM=on does not take them
- * over, but does those of float32, of which some are called first. Prints both times, and their ratio with its 95 % interval.
+ * cost_comm cuda|host NCCL [PAIRS [CALLS]]: what the preloaded shim adds to calls of a communicator
+ * that it passes on: all-reduces of one float64 between two devices, through the shim and past it,
+ * on the same communicators, in turn. ONEHOP_SHIM=on does not take them over, but does those of
+ * float32, of which some are called first. Prints both times, and their ratio with its 95 %
+ * interval.
  */
 #include "base/clock.h"
 #include "bench/statistics.h"

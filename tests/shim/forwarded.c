@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forwarded WAY VERSION LIBRARY [SHIM]: every function of NCCL's interface is called as an application calls it, and
- * arrives in a stand-in for NCCL of that version with its arguments and its answer intact. TAP. WAY:
+ * forwarded WAY VERSION LIBRARY [SHIM]: every function of NCCL's interface is called as an
+ * application calls it, and arrives in a stand-in for NCCL of that version with its arguments and
+ * its answer intact. TAP. WAY:
  *
  * local    the shim is preloaded, the stand-in is loaded here with local scope, as Python does
  * next     the shim and then the stand-in are preloaded
@@ -87,7 +88,10 @@ static void check_forwarded(const struct calls_row *row, void *function,
 	check(same(last, &want), " has its arguments", row->name);
 }
 
-/* It does not arrive (the version that the message names is asked for), and the answer is not the stand-in's. */
+/*
+ * It does not arrive (the version that the message names is asked for), and the answer is not the
+ * stand-in's.
+ */
 static void check_missing(const struct calls_row *row, void *function,
 			  const struct calls_record *last)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences of calls through the shim: collectives, groups, splits, shrinks, grows, revokes, aborts, destroys, new ones, by 2 to 4 ranks. */
+/*
+ * Sequences of calls through the shim: collectives, groups, splits, shrinks, grows, revokes,
+ * aborts, destroys, new ones, by 2 to 4 ranks.
+ */
 #include "rig.h"
 
 #include <stdint.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls with known arguments, and a libnccl that writes down what arrives (make_functions standin, calls). */
+/*
+ * Calls with known arguments, and a libnccl that writes down what arrives (make_functions standin,
+ * calls).
+ */
 #pragma once
 
 #include "nccl/abi.h"

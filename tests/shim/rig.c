@@ -225,7 +225,10 @@ static int call(struct rank *r, const struct rig_use *u, char *in)
 	}
 }
 
-/* One piece of memory: guard, input, guard, output, guard. In place the output is a part of the input, or the reverse. */
+/*
+ * One piece of memory: guard, input, guard, output, guard. In place the output is a part of the
+ * input, or the reverse.
+ */
 static char *lay_out(struct rig_use *u, bool in_place)
 {
 	const size_t size = sizes[u->type], in = u->in_n * size, out = u->out_n * size;
@@ -725,7 +728,10 @@ static void play_grow(struct play *p)
 	enter(p, slot, child);
 }
 
-/* Without one rank, which does not call. What is shrunk with an abort, or was revoked before, is of no more use. */
+/*
+ * Without one rank, which does not call. What is shrunk with an abort, or was revoked before, is of
+ * no more use.
+ */
 static void play_shrink(struct play *p)
 {
 	const unsigned slot = 1 + dice(p, COMMS - 1), how = dice(p, 3);

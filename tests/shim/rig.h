@@ -77,7 +77,10 @@ extern struct rig_trouble rig_trouble;
 
 enum rig_taken { RIG_NONE, RIG_ALL, RIG_ALL_OR_NONE };
 
-/* All ranks make a communicator and run `what`, each in its thread; what is left of the communicator is destroyed. */
+/*
+ * All ranks make a communicator and run `what`, each in its thread; what is left of the
+ * communicator is destroyed.
+ */
 void rig_run_all(struct rig *g, void (*what)(struct rank *r), enum rig_way way);
 /* One rank, in a process of its own; its exit status. */
 int rig_process(const struct nccl_id *id, int me, int n, void (*what)(struct rank *r),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of a communicator's operations (plugins/nccl/streams.c) on a model of CUDA's streams, events and graphs, which
- * knows of each operation what surely ends before it. Random programs on four streams capture and launch graphs, several
- * at a time; each operation must come after the one that was issued before it. TAP.
+ * The order of a communicator's operations (plugins/nccl/streams.c) on a model of CUDA's streams,
+ * events and graphs, which knows of each operation what surely ends before it. Random programs on
+ * four streams capture and launch graphs, several at a time; each operation must come after the one
+ * that was issued before it. TAP.
  */
 #include "nccl/streams.h"
 
@@ -377,7 +378,10 @@ static struct graph *graph_of_three(struct streams *order)
 	return g;
 }
 
-/* Operations of a graph in one stream wait for each other and for what was before, and for no record. */
+/*
+ * Operations of a graph in one stream wait for each other and for what was before, and for no
+ * record.
+ */
 static bool adds_little(bool mixed)
 {
 	struct streams *order = begin(mixed);

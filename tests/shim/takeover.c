@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * takeover CASE: an application's use of NCCL through the shim, which is part of this program, with ranks that are threads
- * and devices of the host back end; the real NCCL is a stand-in (ONEHOP_NCCL_LIBRARY). All results are checked against sums
- * made here. The stand-in counts the collectives that reach it. TAP.
+ * takeover CASE: an application's use of NCCL through the shim, which is part of this program, with
+ * ranks that are threads and devices of the host back end; the real NCCL is a stand-in
+ * (ONEHOP_NCCL_LIBRARY). All results are checked against sums made here. The stand-in counts the
+ * collectives that reach it. TAP.
  */
 #include "rig.h"
 
@@ -73,7 +74,10 @@ static void what_is_not(struct rank *r)
 	rig_check(r, rig_run(r, 0, RIG_ALL_GATHER, 1000, 7, 0, 0, false));
 }
 
-/* So that it costs NCCL next to nothing. The stand-in refuses a call of that size, and takes no lock. */
+/*
+ * So that it costs NCCL next to nothing. The stand-in refuses a call of that size, and takes no
+ * lock.
+ */
 static void what_is_not_quickly(struct rank *r)
 {
 	const unsigned long before = rig_locks();
@@ -189,7 +193,9 @@ static void aborts(struct rank *r)
 	r->comm = NULL;
 }
 
-/* The last rank gives another count: all get an error with both calls, and what they enqueued ends. */
+/*
+ * The last rank gives another count: all get an error with both calls, and what they enqueued ends.
+ */
 static void disagrees(struct rank *r)
 {
 	const size_t count = r->me == r->n - 1 ? 1001 : 1000;
@@ -252,7 +258,10 @@ static void finalizes(struct rank *r)
 	rig_check(r, rig_run(r, 0, RIG_ALL_REDUCE, 1000, 7, 0, 0, false));
 }
 
-/* A child has none of its parent's communicators, whose locks and threads it lacks; the parent goes on. */
+/*
+ * A child has none of its parent's communicators, whose locks and threads it lacks; the parent goes
+ * on.
+ */
 static void forks(struct rank *r)
 {
 	int status = 1;
@@ -444,7 +453,9 @@ static void in_processes(void (*before)(int rank, unsigned step), enum rig_taken
 		check(run_pair(&(struct pair){before, all_operations, 0, taken, false}), what);
 }
 
-/* What is left of the communicator is destroyed, as by a program that does not know of the death. */
+/*
+ * What is left of the communicator is destroyed, as by a program that does not know of the death.
+ */
 static void ends_between_calls(struct rank *r)
 {
 	what_is_faster(r);
@@ -472,7 +483,9 @@ static void case_killed(void)
 	      "the other process was killed: ncclCommAbort ends a call that waits for it");
 }
 
-/* Each step of a start fails on one rank: all take over, or none does, and nobody waits for ever. */
+/*
+ * Each step of a start fails on one rank: all take over, or none does, and nobody waits for ever.
+ */
 static void each_step(void (*before)(int rank, unsigned step), unsigned n, const char *what)
 {
 	unsigned right = 0;
@@ -565,7 +578,10 @@ static void case_processes(void)
 	in_processes(nothing, RIG_ALL, "two processes: all were taken over");
 }
 
-/* Ranks wait for each other for an hour (ONEHOP_SHIM_MEET_MS): these end because none waits for what will not come. */
+/*
+ * Ranks wait for each other for an hour (ONEHOP_SHIM_MEET_MS): these end because none waits for
+ * what will not come.
+ */
 static void case_process_off(void)
 {
 	in_processes(turn_off, RIG_NONE,

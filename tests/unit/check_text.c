@@ -64,7 +64,9 @@ static bool is_of_a_file(const char *line)
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 
-/* What stands behind "1.  ", "-  ", "Cost:  " or "Must contain:  "; "Do these yourself:" is a heading. */
+/*
+ * What stands behind "1. ", "- ", "Cost: " or "Must contain: "; "Do these yourself:" is a heading.
+ */
 static const char *behind_label(const char *line)
 {
 	const char *text = line + strspn(line, " ");

@@ -10,9 +10,9 @@ char *flat(const char *text);
 /* A command outside of backquotes, which would be wrapped and could not be pasted; NULL: none. */
 const char *bare_command(const char *text);
 /*
- * The first line of a text written without wrapping that shows where a piece was empty: "()", a label
- * with nothing behind it, two blanks in a sentence. NULL: none. What files hold is not looked at. The
- * caller frees.
+ * The first line of a text written without wrapping that shows where a piece was empty: "()", a
+ * label with nothing behind it, two blanks in a sentence. NULL: none. What files hold is not looked
+ * at. The caller frees.
  */
 char *leftover(const char *text);
 /* The whole file, which has to be there; the caller frees. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators on host devices, in this process and in several, and short ways to use them, for tests. */
+/*
+ * Communicators on host devices, in this process and in several, and short ways to use them, for
+ * tests.
+ */
 #pragma once
 
 #include "base/array.h"

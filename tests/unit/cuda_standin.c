@@ -795,7 +795,9 @@ CALL(cuMemGetAllocationGranularity, (size_t * ret, const struct cu_allocation *a
 	return CU_SUCCESS;
 }
 
-/* The name of the file that is the memory: "gpu1", "packed1" if compressible, "node0" of the host. */
+/*
+ * The name of the file that is the memory: "gpu1", "packed1" if compressible, "node0" of the host.
+ */
 static const char *file_name(int fd, char buf[static 64])
 {
 	char path[64];

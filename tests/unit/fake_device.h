@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set that passes every call to another one, writes it down, and fails or hangs at a chosen call. */
+/*
+ * A set that passes every call to another one, writes it down, and fails or hangs at a chosen call.
+ */
 #pragma once
 
 #include "device/device.h"

@@ -470,8 +470,8 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 		  struct strbuf *output, int *ret_status);
 
 /*
- * "unshare --mount --propagation private", then "sh -ec SCRIPT onehop FILE STAGE FOLDER NAME" for each file, then the
- * program: the file is there while the program runs.
+ * "unshare --mount --propagation private", then "sh -ec SCRIPT onehop FILE STAGE FOLDER NAME" for
+ * each file, then the program: the file is there while the program runs.
  */
 static int run_unshare(void *context, const char *const *argv)
 {

@@ -26,7 +26,10 @@ struct rig {
 	bool kill;  /* not an error, but SIGKILL */
 	int error;
 
-	/* Another program, that is at work right before the point that is number write_at; -1: none. */
+	/*
+	 * Another program, that is at work right before the point that is number write_at; -1:
+	 * none.
+	 */
 	long write_at;
 	void (*write)(struct rig *g);
 	bool wrote;
@@ -75,8 +78,8 @@ char *rig_tree(const struct rig *g);
 char *rig_tree_differs(const struct rig *g, const char *expected);
 
 /*
- * Runs it in a child that is killed at its n-th point. False: it has fewer, and came to its end; ends the
- * test program if it came to another one.
+ * Runs it in a child that is killed at its n-th point. False: it has fewer, and came to its end;
+ * ends the test program if it came to another one.
  */
 bool rig_run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *g, struct plan *p),
 		    long n);
@@ -110,7 +113,9 @@ struct step *rig_attribute(struct plan *p, const char *old, const char *new);
 struct step *rig_switch(struct plan *p, const char *old, const char *new);
 /* etc/modprobe.d/x.conf between two runs of the program that makes boot/initrd from it in place. */
 void rig_initrd(struct plan *p, const char *old, const char *new);
-/* etc/default/gen.cfg between two steps that make boot/grub/grub.cfg, which names etc/kernel too. */
+/*
+ * etc/default/gen.cfg between two steps that make boot/grub/grub.cfg, which names etc/kernel too.
+ */
 void rig_grub(const struct rig *g, struct plan *p, const char *old, const char *new);
 /* Adds the words to all of the rig's entries, and to etc/kernel/cmdline, as those texts are now. */
 void rig_words(const struct rig *g, struct plan *p, const char *words);

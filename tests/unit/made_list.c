@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of known releases of a program for scripted tests: one release, of "RELEASE HASH" in the file
- * that ONEHOP_MADE_LIST names. It stands in the place of src/unlock/known_sources.c.
+ * The list of known releases of a program for scripted tests: one release, of "RELEASE HASH" in the
+ * file that ONEHOP_MADE_LIST names. It stands in the place of src/unlock/known_sources.c.
  */
 #include "unlock/known_sources.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of driver sources made up from the table itself: what is looked for is there, and nothing else. */
+/*
+ * Trees of driver sources made up from the table itself: what is looked for is there, and nothing
+ * else.
+ */
 #pragma once
 
 #include "base/strbuf.h"

@@ -7,8 +7,8 @@
  *	NCCL_STANDIN_FAULT=error	calls fail
  *	NCCL_STANDIN_FAULT=init		communicators fail
  *	NCCL_STANDIN_FAULT=window	windows cannot be registered
- * With STANDIN_ORDERED calls of a communicator run in the order of issue whatever their streams, as NCCL's do; graphs
- * cannot be used then. With STANDIN_OLD it lacks what NCCL before 2.13 lacks.
+ * With STANDIN_ORDERED calls of a communicator run in the order of issue whatever their streams, as
+ * NCCL's do; graphs cannot be used then. With STANDIN_OLD it lacks what NCCL before 2.13 lacks.
  */
 #include "device/host.h"
 

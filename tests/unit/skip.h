@@ -3,8 +3,8 @@
 #pragma once
 
 /*
- * Ends the test that calls it, and says why in the log. It replaces cmocka's skip(), which Debian 12's cmocka
- * reports as "not ok ... # SKIP": Meson counts that as a failure.
+ * Ends the test that calls it, and says why in the log. It replaces cmocka's skip(), which Debian
+ * 12's cmocka reports as "not ok ... # SKIP": Meson counts that as a failure.
  */
 #define SKIP(reason)                                                                               \
 	do {                                                                                       \

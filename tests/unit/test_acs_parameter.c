@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine/acs_parameter.c: which ports a command line names, as Linux's next_arg and pci_dev_str_match. */
+/*
+ * machine/acs_parameter.c: which ports a command line names, as Linux's next_arg and
+ * pci_dev_str_match.
+ */
 #include "machine/acs_parameter.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that call different things: each kind, eager and captured, in one process and in several; and wrong memory. */
+/*
+ * Ranks that call different things: each kind, eager and captured, in one process and in several;
+ * and wrong memory.
+ */
 #include "collective/pairs.h"
 
 #include "base/array.h"
@@ -243,7 +246,10 @@ static void expect_failed(struct rig *g, size_t rank, size_t k)
 	assert_int_equal(enqueue(g, rank, &kinds[k].usual), -EPROTO); /* and nothing runs again */
 }
 
-/* Ranks in any order, one of them differs. At least one is told so by the call; what others enqueued ends. */
+/*
+ * Ranks in any order, one of them differs. At least one is told so by the call; what others
+ * enqueued ends.
+ */
 static void disagree(size_t n, size_t k, bool no_p2p, bool captured)
 {
 	const struct call good = SUM(100);
@@ -388,8 +394,8 @@ static void messages_that_differ(void **state)
 }
 
 /*
- * What ranks told each other was the same; only the kernels see that the graphs are launched in another order. Small messages and large
- * ones come in different ways.
+ * What ranks told each other was the same; only the kernels see that the graphs are launched in
+ * another order. Small messages and large ones come in different ways.
  */
 static void launch_in_another_order(const u64 *sizes, bool no_p2p)
 {

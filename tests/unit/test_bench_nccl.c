@@ -491,7 +491,10 @@ static void a_wrong_element_is_found(void **state)
 	}
 }
 
-/* On a busy machine what comes before it may take as long, and is killed instead: then with a longer limit. */
+/*
+ * On a busy machine what comes before it may take as long, and is killed instead: then with a
+ * longer limit.
+ */
 static void a_hang_is_killed_and_named(void **state)
 {
 	struct heard h;

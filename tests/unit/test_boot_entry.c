@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine/boot_entry.h, fix/boot_entries.h: entries as systemd-boot reads them, their words, whose they are. */
+/*
+ * machine/boot_entry.h, fix/boot_entries.h: entries as systemd-boot reads them, their words, whose
+ * they are.
+ */
 #include "fix/boot_entries.h"
 
 #include "base/alloc.h"
@@ -423,7 +426,10 @@ static void made_by_kernel_install(void **state)
 		 true},
 		{ID "-0-rescue.conf",
 		 "version 6.1\nlinux /vmlinuz-0-rescue-" ID "\noptions root=a\n", true},
-		/* Another disk's root=, of the running system: a new one, maybe. Its name is certain. */
+		/*
+		 * Another disk's root=, of the running system: a new one, maybe. Its name is
+		 * certain.
+		 */
 		{ID "-6.2.conf", "version 6.2\nlinux /" ID "/6.2/linux\noptions root=UUID=2\n",
 		 true},
 		/* A person's copies. */
@@ -432,7 +438,9 @@ static void made_by_kernel_install(void **state)
 		{"mine.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n", false},
 		{ID "-6.3.conf", "linux /a\noptions root=a\n", false},
 		{ID "-6.4.conf", "version 6.4\nlinux /vmlinuz-6.4\noptions root=UUID=1\n", true},
-		/* Each of them edited, so that the version fits: it starts another entry's kernel. */
+		/*
+		 * Each of them edited, so that the version fits: it starts another entry's kernel.
+		 */
 		{ID "-6.1-own.conf", "version 6.1-own\nlinux /" ID "/6.1/linux\noptions a\n",
 		 false},
 		{"debian-6.3.conf", "version 6.3\nlinux /" ID "/6.3/linux\noptions root=UUID=1\n",

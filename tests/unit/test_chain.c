@@ -502,7 +502,9 @@ static void acs_on_root_ports(void **state)
 	build_free(m);
 }
 
-/* Between root ports it is the IOMMU that makes a redirect expensive; on some chipsets they hang. */
+/*
+ * Between root ports it is the IOMMU that makes a redirect expensive; on some chipsets they hang.
+ */
 static void cost_of_root_ports(void **state)
 {
 	struct machine *m = build_two_root_ports();
@@ -673,7 +675,10 @@ static void bar1_and_mailbox(void **state)
 	     PAIR_UNDECIDED);
 }
 
-/* CUDA's library pairs one generation only; NVLink, and a copy that was seen to work, prove the contrary. */
+/*
+ * CUDA's library pairs one generation only; NVLink, and a copy that was seen to work, prove the
+ * contrary.
+ */
 static void generations(void **state)
 {
 	struct machine *m = build_switch();
@@ -817,7 +822,10 @@ static void driver_forced_with_mechanism(void **state)
 	build_free(m);
 }
 
-/* CUDA's library works with a module of its own release; only the compatibility package with an older. */
+/*
+ * CUDA's library works with a module of its own release; only the compatibility package with an
+ * older.
+ */
 static void driver_library(void **state)
 {
 	struct machine *m = build_switch();
@@ -1289,7 +1297,10 @@ static void nccl_was_seen(void **state)
 	build_free(m);
 }
 
-/* The driver's no and P2P in a log cannot both be of this state of the machine; what else is bad stays so. */
+/*
+ * The driver's no and P2P in a log cannot both be of this state of the machine; what else is bad
+ * stays so.
+ */
 static void nccl_contradicts_the_driver(void **state)
 {
 	struct machine *m = build_switch();
@@ -1407,7 +1418,10 @@ static void observed_speed(void **state)
 	build_free(m);
 }
 
-/* Copies that the host carries reach what its links give: only a gain over P2P off tells them apart. */
+/*
+ * Copies that the host carries reach what its links give: only a gain over P2P off tells them
+ * apart.
+ */
 static void observed_host_speed(void **state)
 {
 	struct machine *m = build_switch();

@@ -638,7 +638,10 @@ static void manuals_name_every_option(void **state)
 	each_manual(assert_rows);
 }
 
-/* The command's name, and each option and argument of its usage line: "--tree DIR" as --tree and _DIR_. */
+/*
+ * The command's name, and each option and argument of its usage line: "--tree DIR" as --tree and
+ * _DIR_.
+ */
 static void assert_synopsis(const struct command *c, const char *path, const char *text)
 {
 	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -778,7 +781,9 @@ static void documents_name_only_real_options(void **state)
 	assert_true(n > 50); /* they were found */
 }
 
-/* Each command that can change the host is named where the manual promises that the others do not. */
+/*
+ * Each command that can change the host is named where the manual promises that the others do not.
+ */
 static void manual_names_what_changes_the_host(void **state)
 {
 	AUTO_FREE char *text = file_text("man/onehop.1.scd");

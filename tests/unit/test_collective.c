@@ -48,7 +48,10 @@ static float bfloat_value(u32 bits)
 	return f;
 }
 
-/* The nearest of all 16-bit values; of two equally near ones the even one. By search: nothing of the kernels' way. */
+/*
+ * The nearest of all 16-bit values; of two equally near ones the even one. By search: nothing of
+ * the kernels' way.
+ */
 static u32 nearest(float f, bool half)
 {
 	const u32 sign = signbit(f) ? 0x8000 : 0, last = half ? 0x7bff : 0x7f7f;
@@ -158,7 +161,10 @@ static u64 divide(unsigned type, u64 a, size_t n)
 	}
 }
 
-/* 8-bit floats: sign, exponent of `bits - fraction` bits, fraction; the last code is the largest finite one. */
+/*
+ * 8-bit floats: sign, exponent of `bits - fraction` bits, fraction; the last code is the largest
+ * finite one.
+ */
 static double tiny_value(unsigned type, u32 code)
 {
 	const u32 fraction = type == ELEMENT_FLOAT8_E4M3 ? 3 : 2, bias = fraction == 3 ? 7 : 15;
@@ -321,7 +327,9 @@ static u64 reduce_ranks(const struct rig *g, const struct trial *t, u32 mask, u6
 	return all;
 }
 
-/* In levels the sums of the groups are rounded, and the owners of the element's shard add them up. */
+/*
+ * In levels the sums of the groups are rounded, and the owners of the element's shard add them up.
+ */
 static u64 reduce_groups(const struct rig *g, const struct trial *t, u64 i)
 {
 	const struct groups *of = &g->comms[0]->facts.groups;
@@ -542,7 +550,10 @@ static struct trial random_trial(const struct rig *g, u64 longest)
 
 	if (next_random(3) == 0)
 		make_sum(&t);
-	/* Kernels' own loads are of the element's alignment; a third of all buffers are aligned to a vector. */
+	/*
+	 * Kernels' own loads are of the element's alignment; a third of all buffers are aligned to
+	 * a vector.
+	 */
 	t.at = next_random(3) ? next_random(16) * typed_bytes(t.type) : 0;
 	return t;
 }
@@ -599,7 +610,10 @@ static void each_algorithm_in_several_threads(void **state)
 	rig_grid = (struct rig_grid){0};
 }
 
-/* Choices are kept, by places that calls share: another operation, type, count or algorithm that is forced is another choice. */
+/*
+ * Choices are kept, by places that calls share: another operation, type, count or algorithm that is
+ * forced is another choice.
+ */
 static void each_call_has_its_own_choice(void **state)
 {
 	const struct comm_options o = options_of(ALGORITHM_N, false);
@@ -624,7 +638,10 @@ static void each_call_has_its_own_choice(void **state)
 	rig_stop(&g);
 }
 
-/* Every operation, type and reduction at least once by every algorithm, with several chunks a block. */
+/*
+ * Every operation, type and reduction at least once by every algorithm, with several chunks a
+ * block.
+ */
 static void each_operation(void **state)
 {
 	(void)state;
@@ -649,7 +666,9 @@ static void each_operation(void **state)
 	}
 }
 
-/* Around the ends of units, vectors, blocks and chunks, and with less than a share for every rank. */
+/*
+ * Around the ends of units, vectors, blocks and chunks, and with less than a share for every rank.
+ */
 static void sums_of_every_size(void **state)
 {
 	static const u64 counts[] = {0,    1,    3,    4,    5,    7,    8,     9,    16,
@@ -917,7 +936,9 @@ static void sums_in_levels_through_the_host(void **state)
 	}
 }
 
-/* Each rank to each other one, all at the same time; some more than the slots hold, some nothing. */
+/*
+ * Each rank to each other one, all at the same time; some more than the slots hold, some nothing.
+ */
 static void exchange_all(struct rig *g)
 {
 	u64 bytes[RANKS][RANKS];
@@ -1148,8 +1169,8 @@ static void all_stale_units(const struct rig *g, u32 epoch, bool write)
 
 /*
  * What a launch 2^16 launches ago left in a slot would look like a launch's own, were it not
- * cleaned away: also in slots that the cleaning launch itself does not need. (A block of one thread takes units in order, and would never
- * meet one.)
+ * cleaned away: also in slots that the cleaning launch itself does not need. (A block of one thread
+ * takes units in order, and would never meet one.)
  */
 static void expect_cleaned(unsigned type, enum algorithm a, bool no_p2p)
 {
@@ -1219,7 +1240,10 @@ static void a_rank_that_does_not_come(void **state)
 				"and has not called it; before, it took part in operation 0 "
 				"(all_reduce)");
 			assert_int_equal(operation_enqueue(g.comms[r], t.o, &call), -ETIMEDOUT);
-			/* Blocks that start later, in this or another stream, do not wait for a limit of their own. */
+			/*
+			 * Blocks that start later, in this or another stream, do not wait for a
+			 * limit of their own.
+			 */
 			assert_int_equal(*(const u32 *)g.comms[r]->abort, 1);
 		}
 		rig_stop(&g);
@@ -1299,7 +1323,9 @@ static void wrong_communicators(void **state)
 	assert_non_null(strstr(err_msg(), "both on CUDA device 0"));
 }
 
-/* Every call of the back end fails once: an error, and nothing is left (as the sanitizers see it). */
+/*
+ * Every call of the back end fails once: an error, and nothing is left (as the sanitizers see it).
+ */
 static void each_call_fails(void **state)
 {
 	const struct comm_options o = options_of(ALGORITHM_N, false);
@@ -1567,8 +1593,8 @@ static void prefer(enum algorithm a, unsigned n, struct tuned *ret)
 }
 
 /*
- * Each rank has another table: rank 0's counts for all. Ranks that chose differently would wait for each other,
- * or add up wrong data.
+ * Each rank has another table: rank 0's counts for all. Ranks that chose differently would wait for
+ * each other, or add up wrong data.
  */
 static void processes_with_different_tables(void **state)
 {
@@ -1627,7 +1653,10 @@ static void copy_times(struct tuned *t, enum operation o, enum algorithm a)
 	       sizeof(t->times[0].ns[0][0]));
 }
 
-/* A table from before there were levels or the chain would keep them out: its times are not used where there are groups. */
+/*
+ * A table from before there were levels or the chain would keep them out: its times are not used
+ * where there are groups.
+ */
 static void a_table_that_is_older(void **state)
 {
 	static const bool used[] = {false, true, false, true};

@@ -83,7 +83,10 @@ static void the_fastest_measured_is_chosen(void **state)
 	}
 }
 
-/* The library on 2 and 4 H100, 2026-11-27 and, what goes in flagged rounds, 2026-11-28. Sizes of a reduce-scatter: of all pieces. */
+/*
+ * The library on 2 and 4 H100, 2026-11-27 and, what goes in flagged rounds, 2026-11-28. Sizes of a
+ * reduce-scatter: of all pieces.
+ */
 static void estimates_are_near_what_was_measured(void **state)
 {
 	static const struct {
@@ -229,7 +232,10 @@ static void choose_in_groups(unsigned size, enum nearness near, enum operation o
 	operation_choose(&f, o, bytes / 4, ELEMENT_FLOAT32, ALGORITHM_N, ret);
 }
 
-/* Where groups share a link, large all-reduces cross it once; nothing is done in levels where no link is shared. */
+/*
+ * Where groups share a link, large all-reduces cross it once; nothing is done in levels where no
+ * link is shared.
+ */
 static void large_sums_go_in_levels_between_groups(void **state)
 {
 	struct choice p;
@@ -289,8 +295,8 @@ static void place_four(unsigned size, enum nearness near, enum nearness far, str
 }
 
 /*
- * What is smaller than float would be rounded after each rank. Only where groups of ranks, also of different sizes, share a link may they be added
- * up in another order than theirs.
+ * What is smaller than float would be rounded after each rank. Only where groups of ranks, also of
+ * different sizes, share a link may they be added up in another order than theirs.
  */
 static void sums_in_a_chain(void **state)
 {
@@ -379,7 +385,10 @@ static void measured_times_are_preferred_to_estimates(void **state)
 	assert_false(choose_of(&f, 3 * KIB).measured);
 }
 
-/* What was not measured at a size does not compete there; nor does what cannot run, whatever the table says. */
+/*
+ * What was not measured at a size does not compete there; nor does what cannot run, whatever the
+ * table says.
+ */
 static void only_what_was_measured_and_can_run_competes(void **state)
 {
 	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE,
@@ -410,7 +419,10 @@ static void only_what_was_measured_and_can_run_competes(void **state)
 	assert_false(p.measured);
 }
 
-/* Measured on 4 H100: a reduce in two flagged steps takes 13 us for 256 KiB, in one step 9 us; through the host 21 and 14 us for 64 KiB. */
+/*
+ * Measured on 4 H100: a reduce in two flagged steps takes 13 us for 256 KiB, in one step 9 us;
+ * through the host 21 and 14 us for 64 KiB.
+ */
 static void a_reduce_goes_in_one_step_for_longer(void **state)
 {
 	(void)state;
@@ -457,7 +469,10 @@ static u64 slots_size(unsigned n, bool direct)
 	return s.inbox.size + s.host.size;
 }
 
-/* Nearly everything that a rank allocates on its GPU, or all ranks on the host, as onehop.h and docs/collectives.md say. */
+/*
+ * Nearly everything that a rank allocates on its GPU, or all ranks on the host, as onehop.h and
+ * docs/collectives.md say.
+ */
 static void slots_have_their_limit(void **state)
 {
 	(void)state;
@@ -481,7 +496,10 @@ static uint32_t random_mask(void)
 	return (uint32_t)(seed >> 32);
 }
 
-/* Where only some pairs are direct there are both, neither larger than where the other one does not exist. */
+/*
+ * Where only some pairs are direct there are both, neither larger than where the other one does not
+ * exist.
+ */
 static void slots_of_some_pairs_have_their_limit(void **state)
 {
 	(void)state;
@@ -502,7 +520,10 @@ static void slots_of_some_pairs_have_their_limit(void **state)
 
 /* ---- where slots are ---- */
 
-/* What one rank writes for another is what that one reads, in its own inbox or in the host's memory. */
+/*
+ * What one rank writes for another is what that one reads, in its own inbox or in the host's
+ * memory.
+ */
 static void check_meeting(const struct comm_facts *f, const struct slots *s, enum slots_area area,
 			  unsigned from, unsigned to, const struct slots_seen seen[2])
 {
@@ -527,8 +548,8 @@ static void check_meeting(const struct comm_facts *f, const struct slots *s, enu
 }
 
 /*
- * Two ranks never write to the same place, and one only to two if all read the same there: so they do of what is reduced, which has one place a
- * rank in the host's memory.
+ * Two ranks never write to the same place, and one only to two if all read the same there: so they
+ * do of what is reduced, which has one place a rank in the host's memory.
  */
 static void check_apart(const struct comm_facts *f, const struct slots *s, enum slots_area area,
 			const struct slots_seen *seen)
@@ -628,7 +649,10 @@ static void check_crossing(const struct comm_facts *f, enum operation o, enum st
 			 (int)o, (int)how, c->direct, c->host, direct, host);
 }
 
-/* Of two ranks of four, the pieces for each other go through the host's memory; a root with few direct ranks is the slowest. */
+/*
+ * Of two ranks of four, the pieces for each other go through the host's memory; a root with few
+ * direct ranks is the slowest.
+ */
 static void what_crosses_links_is_counted(void **state)
 {
 	uint32_t reach[4] = {0xc, 0xc, 0xf, 0xf};
@@ -651,7 +675,9 @@ static void what_crosses_links_is_counted(void **state)
 	check_crossing(&f, OPERATION_BROADCAST, STEPS_ONE, 2, 1);
 }
 
-/* Large sums cross the host's memory once; all else takes as long as through it, or somewhat less. */
+/*
+ * Large sums cross the host's memory once; all else takes as long as through it, or somewhat less.
+ */
 static void some_direct_pairs_are_used_in_levels(void **state)
 {
 	static const enum nearness near[] = {NEAR_NVLINK, NEAR_SWITCH, NEAR_SOCKET, NEAR_UNKNOWN};
@@ -708,7 +734,10 @@ static void groups_are_direct_within(void **state)
 	assert_int_equal(f.groups.n, 2);
 }
 
-/* The nearest ranks of which each reaches all others of its group, in the largest groups that there are. */
+/*
+ * The nearest ranks of which each reaches all others of its group, in the largest groups that there
+ * are.
+ */
 static void groups_go_round_pairs_that_are_not_direct(void **state)
 {
 	static const uint8_t sockets[] = {0, 0, 0, 0, 1, 1, 1, 1};

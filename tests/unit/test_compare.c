@@ -240,7 +240,9 @@ static char *text_of(const struct figures *a, const struct figures *b)
 	return text.text;
 }
 
-/* Where nothing was measured with P2P off, figures do not tell what is used, and say nothing of it. */
+/*
+ * Where nothing was measured with P2P off, figures do not tell what is used, and say nothing of it.
+ */
 static void use_is_told_only_if_known(void **state)
 {
 	struct figures *plain = made(2, NULL), *both = made(2, NULL);
@@ -295,7 +297,9 @@ static void nothing_in_common(void **state)
 	figures_free(b);
 }
 
-/* All pairs alike and no better than before: slow all the same, where the result knows its paths. */
+/*
+ * All pairs alike and no better than before: slow all the same, where the result knows its paths.
+ */
 static void slow_twice_is_slow(void **state)
 {
 	struct figures *f = figures_new("x", "onehop bench p2p");

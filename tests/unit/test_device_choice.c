@@ -187,7 +187,10 @@ static void opened_devices_are_checked(void **state)
 	build_free(d.machine);
 }
 
-/* Simulated devices that follow some GPUs of a machine have the rates of just these, by their numbers. */
+/*
+ * Simulated devices that follow some GPUs of a machine have the rates of just these, by their
+ * numbers.
+ */
 static void simulated_devices_follow_the_rates_of_their_gpus(void **state)
 {
 	const struct device_options o = {.device = "host", .gpus = "2,3"};

@@ -262,7 +262,10 @@ static void test_info(void **state)
 	assert_int_equal(s->caps, DEVICE_EXPORT_FD | DEVICE_EXPORT_IPC | DEVICE_EXPORT_DMABUF |
 					  DEVICE_PEER_SWITCH | DEVICE_GRAPHS | DEVICE_NATIVE |
 					  DEVICE_COPY_ENGINES);
-	/* Nothing is left for later; those of collective operations come last, and only if asked for. */
+	/*
+	 * Nothing is left for later; those of collective operations come last, and only if asked
+	 * for.
+	 */
 	assert_int_equal(standin->loaded_functions, 2 * KERNEL_collective_flagged);
 	device_close(s);
 }
@@ -629,7 +632,10 @@ static void test_export_shared(void **state)
 	device_close(s);
 }
 
-/* Memory that the driver creates in other ways, seen by the GPU of another process; nothing is left of a failure. */
+/*
+ * Memory that the driver creates in other ways, seen by the GPU of another process; nothing is left
+ * of a failure.
+ */
 static void test_export_created(void **state)
 {
 	static const struct {

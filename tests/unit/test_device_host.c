@@ -265,7 +265,10 @@ static void other_libraries_use_streams(void **state)
 
 /* ---- between devices ---- */
 
-/* ThreadSanitizer compares addresses: where nothing changes what goes between two devices, both see memory at one. */
+/*
+ * ThreadSanitizer compares addresses: where nothing changes what goes between two devices, both see
+ * memory at one.
+ */
 static void memory_is_seen_where_its_owner_sees_it(void **state)
 {
 	static const struct {

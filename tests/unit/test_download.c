@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that are fetched: from servers and over networks that are as they should be, and from others. */
+/*
+ * Sources that are fetched: from servers and over networks that are as they should be, and from
+ * others.
+ */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -411,7 +414,9 @@ static void a_made_up_size_is_refused(void **state)
 	}
 }
 
-/* Of curl, the reason stands in the middle of a header that is longer than what it writes at once. */
+/*
+ * Of curl, the reason stands in the middle of a header that is longer than what it writes at once.
+ */
 static void redirects_without_end_are_named(void **state)
 {
 	struct rig *r = *state;

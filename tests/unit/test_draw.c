@@ -497,7 +497,9 @@ static void all_named_devices_are_marked(void **state)
 	}
 }
 
-/* What stands in a box fits it: see check_geometry; the model is the name that the text gives too. */
+/*
+ * What stands in a box fits it: see check_geometry; the model is the name that the text gives too.
+ */
 static void texts_are_those_of_check(void **state)
 {
 	struct result r CLEANUP(result_done) =
@@ -514,7 +516,10 @@ static struct draw_note note(const struct pci_function *at, enum chain_state sta
 	return (struct draw_note){.at = at, .state = state, .rule = rule, .title = title};
 }
 
-/* Five rules fit a box, with all their notes; the others are counted. Each rule is explained below, outside of pages. */
+/*
+ * Five rules fit a box, with all their notes; the others are counted. Each rule is explained below,
+ * outside of pages.
+ */
 static void notes_of_others(void **state)
 {
 	struct machine *m = build_two_root_ports();
@@ -587,7 +592,9 @@ static struct machine *many_switches(unsigned n)
 	return m;
 }
 
-/* What is the same as something before it is folded, what differs is not, and all keep their marks. */
+/*
+ * What is the same as something before it is folded, what differs is not, and all keep their marks.
+ */
 static void same_switches_are_folded(void **state)
 {
 	struct machine *m = many_switches(6);

@@ -32,7 +32,9 @@ static struct judged read_machine(const char *name)
 	return judge_read(m);
 }
 
-/* Each variable and each setting names findings that check prints, and the JSON is as documented. */
+/*
+ * Each variable and each setting names findings that check prints, and the JSON is as documented.
+ */
 static void check_machine(const char *name)
 {
 	struct judged j = read_machine(name);
@@ -96,7 +98,10 @@ static void nothing_to_set(void **state)
 
 /* ---- built machines ---- */
 
-/* Three GPUs that the driver lets talk, on root ports of their own, and an NCCL that stops at switches. */
+/*
+ * Three GPUs that the driver lets talk, on root ports of their own, and an NCCL that stops at
+ * switches.
+ */
 static struct machine *far_machine(void)
 {
 	struct machine *m = build_root_ports(3, 1, 1);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine/figures.c and the readers of other tools' results: layouts, rubbish around and in them. */
+/*
+ * machine/figures.c and the readers of other tools' results: layouts, rubbish around and in them.
+ */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"

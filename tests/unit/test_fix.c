@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fix/: applied and undone is as before, failed anywhere is as before, and nothing is undone twice. */
+/*
+ * fix/: applied and undone is as before, failed anywhere is as before, and nothing is undone twice.
+ */
 #include "fix_rig.h"
 #include "skip.h"
 
@@ -352,7 +354,10 @@ static void meddle(struct rig *g)
 	}
 }
 
-/* What a program makes is known only if it makes it: the old bytes are put back, but for what it made since. */
+/*
+ * What a program makes is known only if it makes it: the old bytes are put back, but for what it
+ * made since.
+ */
 static bool is_made(const struct plan *p, const char *path)
 {
 	for (size_t i = 0; i < p->step_n; i++)
@@ -768,7 +773,9 @@ static void make_link(const struct rig *g, const char *target, const char *path)
 	assert_int_equal(symlink(target, at), 0);
 }
 
-/* What `systemctl enable` made goes without systemctl; a link of that name to another file stays. */
+/*
+ * What `systemctl enable` made goes without systemctl; a link of that name to another file stays.
+ */
 static void test_unit_in_image(void **state)
 {
 	static const struct {
@@ -1094,7 +1101,10 @@ static void test_generated_without_effect(void **state)
 	"\n### BEGIN /etc/grub.d/" name " ###\nlinux /vmlinuz " words                              \
 	"\n### END /etc/grub.d/" name " ###\n"
 
-/* A person's entry, or one of another system, neither has the words for ours nor keeps ours from having them. */
+/*
+ * A person's entry, or one of another system, neither has the words for ours nor keeps ours from
+ * having them.
+ */
 static void test_entries_of_others(void **state)
 {
 	static const struct {
@@ -1118,7 +1128,10 @@ static void test_entries_of_others(void **state)
 	}
 }
 
-/* A log that ends early, at the end of a line: what its steps did is unknown, so nothing is called undone. */
+/*
+ * A log that ends early, at the end of a line: what its steps did is unknown, so nothing is called
+ * undone.
+ */
 static void test_log_lost_lines(void **state)
 {
 	static const char log[] = JOURNAL_FOLDER "/fixes/1/log.jsonl";
@@ -1264,7 +1277,10 @@ static void test_generated_was_edited_and_undone_twice(void **state)
 	assert_told(g, "is kept as /" JOURNAL_FOLDER "/fixes/1/found-0.2");
 }
 
-/* Nobody's lines are lost when a program has made it with the fix's parameters, as a kernel update does. */
+/*
+ * Nobody's lines are lost when a program has made it with the fix's parameters, as a kernel update
+ * does.
+ */
 static void test_generated_since(void **state)
 {
 	struct rig *g = *state;
@@ -1935,7 +1951,10 @@ static void test_bad_journal(void **state)
 	}
 }
 
-/* What a plan says of its folder is compared with it, also where nothing says whether it was edited. */
+/*
+ * What a plan says of its folder is compared with it, also where nothing says whether it was
+ * edited.
+ */
 static void test_plan_of_other_files(void **state)
 {
 	static const char *const edits[][3] = {
@@ -2013,7 +2032,10 @@ static void flip_first(const struct rig *g, const char *path)
 	rig_put(g, path, text);
 }
 
-/* Of every kind of step; but what a program made is not compared: undo makes it again if it is another. */
+/*
+ * Of every kind of step; but what a program made is not compared: undo makes it again if it is
+ * another.
+ */
 static void test_every_copy_damaged(void **state)
 {
 	struct rig *g = *state;
@@ -2094,7 +2116,10 @@ static void test_mixed_log(void **state)
 	assert_get(g, "etc/a.conf", "a\n");
 }
 
-/* By hand, by a program, from another fix: a line that says so undoes nothing. Without it, the fix can be undone. */
+/*
+ * By hand, by a program, from another fix: a line that says so undoes nothing. Without it, the fix
+ * can be undone.
+ */
 static void test_undone_by_a_line(void **state)
 {
 	static const char plain[] =
@@ -2152,7 +2177,10 @@ static void test_log_of_before(void **state)
 	"\"mask\": 44, \"identity\": 282993153, \"mode\": 420, \"deadline_s\": 10, "               \
 	"\"reboot\": false, \"again_at_boot\": true}"
 
-/* From its own program (tests/fuzz/corpus/journal/rich): no sums, no note of the steps that were to be done. */
+/*
+ * From its own program (tests/fuzz/corpus/journal/rich): no sums, no note of the steps that were to
+ * be done.
+ */
 static const char first_plan[] =
 	"{\"schema\": \"onehop-fix\", \"version\": 1, \"number\": 1, "
 	"\"date\": \"2026-11-21T23:58:09Z\", \"boot_id\": \"11111111-2222-3333-4444-555555555555\", "
@@ -2178,7 +2206,10 @@ static const char *const first_log[] = {
 };
 #define FIRST_LINES (sizeof(first_log) / sizeof(*first_log))
 
-/* As a power cut left it behind `lines` lines and part of the next; `early`: before the step that was begun was done. */
+/*
+ * As a power cut left it behind `lines` lines and part of the next; `early`: before the step that
+ * was begun was done.
+ */
 static void put_first_release(struct rig *g, size_t lines, bool early)
 {
 	AUTO_STRBUF struct strbuf log = {0};
@@ -2261,7 +2292,10 @@ static char *read_plan(const char *plan, size_t size)
 	return text;
 }
 
-/* Of every byte of a plan one bit: it cannot be read, or says the same (between two words, in the sum's own name). */
+/*
+ * Of every byte of a plan one bit: it cannot be read, or says the same (between two words, in the
+ * sum's own name).
+ */
 static void test_flipped_plan(void **state)
 {
 	struct rig *g = *state;
@@ -2286,7 +2320,10 @@ static void test_flipped_plan(void **state)
 	assert_true(same < size / 4); /* a plan is indented */
 }
 
-/* The same of its log: it cannot be read, or its last line is taken for one that a power cut has torn. */
+/*
+ * The same of its log: it cannot be read, or its last line is taken for one that a power cut has
+ * torn.
+ */
 static void test_flipped_log(void **state)
 {
 	struct rig *g = *state;
@@ -2340,8 +2377,8 @@ static void test_torn_log(void **state)
 }
 
 /*
- * Nothing in it is made by a program that leaves a copy in the journal, which would show that lines are lost; and it does
- * not end with a program, of which nobody can see whether it ran.
+ * Nothing in it is made by a program that leaves a copy in the journal, which would show that lines
+ * are lost; and it does not end with a program, of which nobody can see whether it ran.
  */
 static struct plan *plain_plan(struct rig *g)
 {
@@ -2395,7 +2432,10 @@ static void test_cut_log(void **state)
 	assert_true(n > 10);
 }
 
-/* Nobody asked to undo it, and a run that was killed before its first step left the same log: it stays. */
+/*
+ * Nobody asked to undo it, and a run that was killed before its first step left the same log: it
+ * stays.
+ */
 static void test_cut_log_of_interrupted(void **state)
 {
 	struct rig *g = *state;
@@ -2424,7 +2464,10 @@ static void test_cut_log_of_interrupted(void **state)
 	assert_int_equal(g->events[FIX_RECOVER], 0);
 }
 
-/* Somebody set himself what a killed run did not come to, and says so. What has a line is no one's own. */
+/*
+ * Somebody set himself what a killed run did not come to, and says so. What has a line is no one's
+ * own.
+ */
 static void test_forget_own(void **state)
 {
 	struct rig *g = *state;
@@ -2444,7 +2487,10 @@ static void test_forget_own(void **state)
 	assert_last_state(g, 1, FIX_FORGOTTEN);
 }
 
-/* A folder of the fix in whose place there is something else: what to do is said, and then it is undone. */
+/*
+ * A folder of the fix in whose place there is something else: what to do is said, and then it is
+ * undone.
+ */
 static void test_no_folder(void **state)
 {
 	static const char *const said[] = {"is not a folder: make it one, or remove it",
@@ -2523,7 +2569,10 @@ static void test_cut_log_other_value(void **state)
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
 }
 
-/* What was set before the fix began is not taken for a step that the log has lost, nor is anything of earlier journals. */
+/*
+ * What was set before the fix began is not taken for a step that the log has lost, nor is anything
+ * of earlier journals.
+ */
 static void test_cut_log_of_others(void **state)
 {
 	struct rig *g = *state;
@@ -2552,7 +2601,10 @@ static void test_cut_log_of_others(void **state)
 	assert_get(g, "etc/b.conf", "c\n");
 }
 
-/* Somebody moved the folder that the fix made, and left a link to it: the file goes, and the link stays. */
+/*
+ * Somebody moved the folder that the fix made, and left a link to it: the file goes, and the link
+ * stays.
+ */
 static void test_folder_became_a_link(void **state)
 {
 	struct rig *g = *state;
@@ -2652,7 +2704,9 @@ static void test_log_before_plan(void **state)
 
 /* ---- one that is damaged, among others ---- */
 
-/* Fixes 1 to 3, of a file each but that 3 changes 1's once more if `again`; plan 2 is rubbish then. */
+/*
+ * Fixes 1 to 3, of a file each but that 3 changes 1's once more if `again`; plan 2 is rubbish then.
+ */
 static void make_damaged(struct rig *g, bool again, char **ret_plan)
 {
 	AUTO_PLAN struct plan *first = one_file(), *second = plan_new(), *third = plan_new();
@@ -2908,7 +2962,10 @@ static void assert_only_owners(const struct rig *g)
 	assert_int_equal(mode_of(g, JOURNAL_FOLDER "/fixes"), 0700);
 }
 
-/* A line of a file that only root may read gets into what is said of it; check still tells everybody. */
+/*
+ * A line of a file that only root may read gets into what is said of it; check still tells
+ * everybody.
+ */
 static void test_secrets(void **state)
 {
 	struct rig *g = *state;
@@ -3074,7 +3131,10 @@ static void make_room(struct rig *g, int (*before)(void *, enum fix_point, const
 	g->host.before = before;
 }
 
-/* From each write on: nothing is half old and half new, the file system is named, and all comes back. */
+/*
+ * From each write on: nothing is half old and half new, the file system is named, and all comes
+ * back.
+ */
 static void test_full_at_each_write(void **state)
 {
 	struct rig *g = *state;
@@ -3132,7 +3192,9 @@ static void test_full_boot(void **state)
 	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), 1);
 }
 
-/* Before anything is written, of what is known to be written: the size, not the data, is looked at. */
+/*
+ * Before anything is written, of what is known to be written: the size, not the data, is looked at.
+ */
 static void test_room_is_foreseen(void **state)
 {
 	struct rig *g = *state;
@@ -3202,7 +3264,10 @@ static void test_dropped_lines(void **state)
 }
 
 /* With the file that the step before it writes; that file itself stays as it is. */
-/* A file in somebody's language is made again in it: in another one its titles would differ, and lines were lost. */
+/*
+ * A file in somebody's language is made again in it: in another one its titles would differ, and
+ * lines were lost.
+ */
 static void test_language(void **state)
 {
 	struct rig *g = *state;
@@ -3289,7 +3354,10 @@ static bool set_flag(struct rig *g, const char *path, int flag)
 	return ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
 }
 
-/* What chattr forbids is foreseen, nothing is left of the attempt, and the undo comes through later. */
+/*
+ * What chattr forbids is foreseen, nothing is left of the attempt, and the undo comes through
+ * later.
+ */
 static void test_chattr(void **state)
 {
 	static const struct {
@@ -3424,7 +3492,10 @@ static void test_foreseen_by_mounts(void **state)
 	g->host.run = run;
 }
 
-/* Lines that somebody wrote since the fix, and only those: the fix's own are in the generated file too. */
+/*
+ * Lines that somebody wrote since the fix, and only those: the fix's own are in the generated file
+ * too.
+ */
 static void test_dropped_by_undo(void **state)
 {
 	struct rig *g = *state;
@@ -3452,7 +3523,10 @@ static void test_dropped_by_undo(void **state)
 	assert_get(g, "etc/default/gen.cfg", "iommu=pt");
 	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen"));
 
-	/* As an earlier try left it: what the fix made of the file that is undone already is no loss. */
+	/*
+	 * As an earlier try left it: what the fix made of the file that is undone already is no
+	 * loss.
+	 */
 	rig_put(g, "etc/default/gen.cfg", "quiet");
 	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
 	assert_string_equal(entries[0].plan->steps[0].dropped[0], "menuentry mine");
@@ -3694,7 +3768,10 @@ static void test_forget_not_mounted(void **state)
 	assert_non_null(strstr(err_msg(), "closed with undo --forget"));
 }
 
-/* A file that was not made again has the fix's parameter still; one that somebody else asks for is theirs. */
+/*
+ * A file that was not made again has the fix's parameter still; one that somebody else asks for is
+ * theirs.
+ */
 static void test_forget_not_made_again(void **state)
 {
 	struct rig *g = *state;
@@ -3781,7 +3858,9 @@ static void run_under_lock(struct rig *g)
 	_exit(1);
 }
 
-/* A run that is killed leaves its program behind: until that ends, nobody starts another beside it. */
+/*
+ * A run that is killed leaves its program behind: until that ends, nobody starts another beside it.
+ */
 static void test_lock_of_program(void **state)
 {
 	const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers at the next boot: done again at the port that they were planned for, and at no other. */
+/*
+ * Registers at the next boot: done again at the port that they were planned for, and at no other.
+ */
 #include "fix_rig.h"
 
 #include "base/alloc.h"
@@ -110,7 +112,10 @@ static void move_port(const struct rig *g, const char *folder)
 	link_device(g, folder);
 }
 
-/* The port of the rig, a switch below it, two GPUs of a kind below that, one with its audio, a drive. */
+/*
+ * The port of the rig, a switch below it, two GPUs of a kind below that, one with its audio, a
+ * drive.
+ */
 static void put_tree(const struct rig *g)
 {
 	move_port(g, PORT);

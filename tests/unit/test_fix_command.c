@@ -477,7 +477,9 @@ static void damage_hides_nothing(void **state)
 	assert_runs("undo 3", s.root, 0, "Fix 3 is undone.");
 }
 
-/* A person has settled it: nothing is in the way, and the list does not call for anything any more. */
+/*
+ * A person has settled it: nothing is in the way, and the list does not call for anything any more.
+ */
 static void forgotten_damage_is_settled(void **state)
 {
 	struct scratch s CLEANUP(scratch_done) = {0};

@@ -257,7 +257,9 @@ static void undo_in_image(struct rig *g)
 	g->host.image = false;
 }
 
-/* The machine does not come up any more: the next run is that of a rescue medium, and then it does. */
+/*
+ * The machine does not come up any more: the next run is that of a rescue medium, and then it does.
+ */
 static void test_recovered_from_image(void **state)
 {
 	struct rig *g = *state;

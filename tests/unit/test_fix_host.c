@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fix/host*.c and child_run: writes that are whole or not there, and paths that lead nowhere else. */
+/*
+ * fix/host*.c and child_run: writes that are whole or not there, and paths that lead nowhere else.
+ */
 #include "base/alloc.h"
 #include "base/child.h"
 #include "base/cleanup.h"
@@ -393,7 +395,10 @@ static void links_on_the_way_stay_inside(void **state)
 	fix_host_close(&inner);
 }
 
-/* What a link leads to may only be unmounted, so that is no missing file; behind what it leads to, one is missing. */
+/*
+ * What a link leads to may only be unmounted, so that is no missing file; behind what it leads to,
+ * one is missing.
+ */
 static void links_to_nothing(void **state)
 {
 	struct scratch *s = *state;
@@ -857,7 +862,10 @@ static void nor_by_a_run_that_is_killed(void **state)
 				;
 }
 
-/* Of no run that is known to have been killed: what has the name of its rest is somebody's, or an attack. */
+/*
+ * Of no run that is known to have been killed: what has the name of its rest is somebody's, or an
+ * attack.
+ */
 static void a_stray_file_is_left_alone(void **state)
 {
 	struct scratch *s = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fix/step_options.c: words in boot entries, while kernels and persons come and go between fix and undo. */
+/*
+ * fix/step_options.c: words in boot entries, while kernels and persons come and go between fix and
+ * undo.
+ */
 #include "fix_rig.h"
 #include "skip.h"
 
@@ -94,7 +97,10 @@ static void fix(struct rig *g)
 	assert_has(g, RIG_LINE, true);
 }
 
-/* Made by kernel-install while the fix was in force, so with its word; a rescue entry, with a person's. */
+/*
+ * Made by kernel-install while the fix was in force, so with its word; a rescue entry, with a
+ * person's.
+ */
 static void test_entries_since(void **state)
 {
 	struct rig *g = *state;
@@ -116,8 +122,8 @@ static void test_entries_since(void **state)
 }
 
 /*
- * kernel-install wrote kernel 6.1 once more while it counts boots, 6.2's counter went on before another came, and
- * dracut made a rescue entry of the same line.
+ * kernel-install wrote kernel 6.1 once more while it counts boots, 6.2's counter went on before
+ * another came, and dracut made a rescue entry of the same line.
  */
 static void test_counted_since(void **state)
 {
@@ -162,7 +168,10 @@ static void test_copy_of_person(void **state)
 	assert_has(g, RIG_ENTRY, false);
 }
 
-/* Named as kernel-install would, and the version in it edited: it starts the kernel of another entry. */
+/*
+ * Named as kernel-install would, and the version in it edited: it starts the kernel of another
+ * entry.
+ */
 static void test_copy_of_person_with_version(void **state)
 {
 	static const char *const copies[] = {ENTRIES RIG_ID "-6.1-mine.conf",
@@ -184,8 +193,8 @@ static void test_copy_of_person_with_version(void **state)
 }
 
 /*
- * The person removed the fix's line, and has the word in the distribution's: entries that kernel-install makes then
- * have it from there.
+ * The person removed the fix's line, and has the word in the distribution's: entries that
+ * kernel-install makes then have it from there.
  */
 static void test_line_of_person(void **state)
 {
@@ -202,7 +211,9 @@ static void test_line_of_person(void **state)
 	assert_has(g, RIG_ENTRY, false);
 }
 
-/* Beside the fix's word the person has it in the line once more, and so has each entry made of it. */
+/*
+ * Beside the fix's word the person has it in the line once more, and so has each entry made of it.
+ */
 static void test_word_of_person_in_line(void **state)
 {
 	struct rig *g = *state;
@@ -284,7 +295,9 @@ static void test_changed_word(void **state)
 	}
 }
 
-/* Who wants to keep what he made of the word closes the fix. Not while the word itself is anywhere. */
+/*
+ * Who wants to keep what he made of the word closes the fix. Not while the word itself is anywhere.
+ */
 static void test_forget_changed_word(void **state)
 {
 	static const char changed[] = "linux /a\noptions root=a " WORD ",strict quiet\n";
@@ -370,7 +383,10 @@ static void test_word_of_person(void **state)
 	assert_get(g, RIG_ENTRY, "linux /6.1/linux\noptions " WORD " root=a quiet\n");
 }
 
-/* What a person made of the fix's list of ports still clears one of them: it is named, and not undone. */
+/*
+ * What a person made of the fix's list of ports still clears one of them: it is named, and not
+ * undone.
+ */
 static void test_ports_of_person(void **state)
 {
 	static const char word[] = "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0";
@@ -413,7 +429,10 @@ static void fix_without_line(struct rig *g)
 	assert_get(g, RIG_LINE, BOOTED);
 }
 
-/* Undone before a later fix that edited the file, this one could not take it away, and the later one would not. */
+/*
+ * Undone before a later fix that edited the file, this one could not take it away, and the later
+ * one would not.
+ */
 static void test_line_edited_by_later(void **state)
 {
 	struct rig *g = *state;
@@ -453,7 +472,10 @@ static void test_line_stays_while_it_runs(void **state)
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
-/* The distribution's own file, which kernel-install takes before /proc/cmdline, is not hidden for good. */
+/*
+ * The distribution's own file, which kernel-install takes before /proc/cmdline, is not hidden for
+ * good.
+ */
 static void test_line_of_distribution(void **state)
 {
 	struct rig *g = *state;
@@ -503,7 +525,9 @@ static void test_not_mounted(void **state)
 	assert_int_equal(last_state(g), FIX_UNDONE);
 }
 
-/* No fstab tells of it: systemd finds such a partition by its type. Neither undone nor forgotten. */
+/*
+ * No fstab tells of it: systemd finds such a partition by its type. Neither undone nor forgotten.
+ */
 static void test_empty(void **state)
 {
 	struct rig *g = *state;
@@ -570,7 +594,10 @@ static void test_no_text(void **state)
 	assert_has(g, RIG_LINE, false);
 }
 
-/* A unified kernel image as far as its command line goes: headers, a section table with two sections, and the line. */
+/*
+ * A unified kernel image as far as its command line goes: headers, a section table with two
+ * sections, and the line.
+ */
 static void put_image(const struct rig *g, const char *path, const char *line)
 {
 	enum { PE = 64, TABLE = PE + 24 + 16, TEXT = TABLE + 2 * 40 };
@@ -597,7 +624,10 @@ static void put_image(const struct rig *g, const char *path, const char *line)
 
 #define IMAGE "efi/EFI/Linux/" RIG_ID "-6.9.efi"
 
-/* Made of the line while the fix was applied: it cannot be edited, so the fix stays open until it is made again. */
+/*
+ * Made of the line while the fix was applied: it cannot be edited, so the fix stays open until it
+ * is made again.
+ */
 static void test_unified_image_since(void **state)
 {
 	struct rig *g = *state;
@@ -639,7 +669,10 @@ static void fix_as(struct rig *g, const char *const *names)
 	apply(g, p);
 }
 
-/* A kernel was installed, and then the disk got a new machine ID, as a clone does; or its token went. */
+/*
+ * A kernel was installed, and then the disk got a new machine ID, as a clone does; or its token
+ * went.
+ */
 static void test_earlier_names(void **state)
 {
 	static const char *const names[] = {RIG_ID, "lab", NULL};
@@ -700,7 +733,10 @@ static void test_zero_byte(void **state)
 	assert_int_equal(last_state(g), FIX_UNDONE);
 }
 
-/* In an entry that the fix edited: what to do is said, the rest is undone, and then it can be closed. */
+/*
+ * In an entry that the fix edited: what to do is said, the rest is undone, and then it can be
+ * closed.
+ */
 static void test_zero_byte_in_own_entry(void **state)
 {
 	static const char said[] =
@@ -876,7 +912,9 @@ static void test_read_back(void **state)
 
 /* ---- the real kernel-install ---- */
 
-/* $ONEHOP_KERNEL_INSTALL: how it is run, words of sh; else this machine's own. NULL: there is none. */
+/*
+ * $ONEHOP_KERNEL_INSTALL: how it is run, words of sh; else this machine's own. NULL: there is none.
+ */
 static const char *program(void)
 {
 	static const char own[] = "/usr/bin/kernel-install";
@@ -1001,7 +1039,9 @@ static void test_first_release(void **state)
 	assert_int_equal(last_state(g), FIX_UNDONE);
 }
 
-/* Undone in a rescue boot, first without the boot partition: what runs there is not made permanent. */
+/*
+ * Undone in a rescue boot, first without the boot partition: what runs there is not made permanent.
+ */
 static void test_first_release_not_mounted(void **state)
 {
 	struct rig *g = *state;
@@ -1094,10 +1134,12 @@ static void test_first_release_cut_short_line(void **state)
 /* ---- Proxmox ---- */
 
 /*
- * A stand-in for proxmox-boot-tool, which Debian does not have (bookworm, trixie, sid). What it writes was compared with
- * the source of "refresh" (zz-proxmox-boot of proxmox-kernel-helper 8.1.0): each of its partitions gets the kernels and an entry
- * of each, with the first line of /etc/kernel/cmdline, which must have root=; a copy that fails ends it. What else the real
- * one does is not here: that it ends well where it passes over a partition that is not there, or cannot be mounted.
+ * A stand-in for proxmox-boot-tool, which Debian does not have (bookworm, trixie, sid). What it
+ * writes was compared with the source of "refresh" (zz-proxmox-boot of proxmox-kernel-helper
+ * 8.1.0): each of its partitions gets the kernels and an entry of each, with the first line of
+ * /etc/kernel/cmdline, which must have root=; a copy that fails ends it. What else the real one
+ * does is not here: that it ends well where it passes over a partition that is not there, or cannot
+ * be mounted.
  */
 static const char *const proxmox_entries[] = {"run/esp/AAAA/loader/entries/proxmox-6.8.conf",
 					      "run/esp/BBBB/loader/entries/proxmox-6.8.conf"};
@@ -1170,7 +1212,10 @@ static void test_proxmox(void **state)
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
-/* One partition has the word already when the program fails: it is made once more from the old line. */
+/*
+ * One partition has the word already when the program fails: it is made once more from the old
+ * line.
+ */
 static void test_proxmox_fails(void **state)
 {
 	struct rig *g = *state;

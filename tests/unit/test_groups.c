@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collective/groups: groups of ranks by how near their GPUs are, and what the kernel's files say of that. */
+/*
+ * collective/groups: groups of ranks by how near their GPUs are, and what the kernel's files say of
+ * that.
+ */
 #include "collective/groups.h"
 
 #include "base/array.h"
@@ -124,8 +127,8 @@ static void add_gpu(const char *root, const char *way, const char *pci, const ch
 }
 
 /*
- * Two GPUs below a switch, one below another root port of that socket but another NUMA node, one on the other socket, and one that the
- * kernel does not show.
+ * Two GPUs below a switch, one below another root port of that socket but another NUMA node, one on
+ * the other socket, and one that the kernel does not show.
  */
 static void what_the_kernel_shows(void **state)
 {

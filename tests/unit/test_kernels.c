@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/: what each does, on host devices or directly as functions; and that all are in the PTX. */
+/*
+ * kernels/: what each does, on host devices or directly as functions; and that all are in the PTX.
+ */
 #include "kernels/native.h"
 #include "kernels/ptx.h"
 #include "kernels/typed.h"
@@ -239,7 +241,10 @@ static void copy_large(void **state)
 	copy_checked(1, 2, 70001, 2);
 	copy_checked(0, 0, 8 * 16 * 3, 3); /* exactly one round of the unrolled loop */
 	copy_checked(0, 0, 8 * 16 * 3 - 16, 3);
-	/* three times: pieces that the groups do not share evenly, fewer pieces than groups, and a rest */
+	/*
+	 * three times: pieces that the groups do not share evenly, fewer pieces than groups, and a
+	 * rest
+	 */
 	copy_checked(0, 0, (1 << 20) + 16 * 5 + 3, 5);
 	copy_checked(0, 0, 16 * 16 * 3 + 16 + 3, 7);
 	copy_checked(5, 5, 16 * 5 + 3, 2);

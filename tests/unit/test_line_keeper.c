@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine/boot.c, machine/line_keeper.c: who keeps the kernel's command line, and what a person does. */
+/*
+ * machine/boot.c, machine/line_keeper.c: who keeps the kernel's command line, and what a person
+ * does.
+ */
 #include "machine/line_keeper.h"
 
 #include "base/source.h"

@@ -552,7 +552,9 @@ static void grub_twice(void **state)
 	world_free(&w);
 }
 
-/* An undo left a drop-in that a person had edited, and put back the old grub.cfg: no reboot helps. */
+/*
+ * An undo left a drop-in that a person had edited, and put back the old grub.cfg: no reboot helps.
+ */
 static void grub_behind_drop_in(void **state)
 {
 	struct world w;
@@ -734,7 +736,9 @@ static void conflicts_are_shown(void **state)
 	world_free(&w);
 }
 
-/* On one line the kernel takes the last intel_iommu=; what is another maker's has no effect at all. */
+/*
+ * On one line the kernel takes the last intel_iommu=; what is another maker's has no effect at all.
+ */
 static void words_without_effect(void **state)
 {
 	static const struct {
@@ -1096,7 +1100,10 @@ static void loader_entries_differ(void **state)
 			    "pci=disable_acs_redir=0000:22:00.0");
 	assert_null(words_step(w.plan, does));
 	assert_true(has_note(w.plan, "each gets its own pci="));
-	/* Which of the words the next boot has depends on the entry; that the port is clear does not. */
+	/*
+	 * Which of the words the next boot has depends on the entry; that the port is clear does
+	 * not.
+	 */
 	assert_true(wants(w.plan, "acs", "0000:22:00.0 0011"));
 	assert_false(wants(w.plan, "kernel-parameter",
 			   "pci=disable_acs_redir=0000:33:00.0;0000:22:00.0"));
@@ -1207,7 +1214,10 @@ static void loader_entries(void **state)
 	world_free(&w);
 }
 
-/* A menu is often hidden, and one whose editor is off edits no entry: what is printed has to be possible. */
+/*
+ * A menu is often hidden, and one whose editor is off edits no entry: what is printed has to be
+ * possible.
+ */
 static void the_way_back_through_systemd_boots_menu(void **state)
 {
 	static const struct {
@@ -1769,7 +1779,10 @@ static void acs_config_of_grub(void **state)
 	}
 }
 
-/* What a person wrote and has not made the menu of yet comes with it: a line of ours would say it twice. */
+/*
+ * What a person wrote and has not made the menu of yet comes with it: a line of ours would say it
+ * twice.
+ */
 static void words_of_a_person_that_wait(void **state)
 {
 	static const struct {
@@ -2834,7 +2847,9 @@ static void check_step(struct world *w, const struct step *s)
 	}
 }
 
-/* One step a file; what runs when undoing stands before the file, what runs when applying behind. */
+/*
+ * One step a file; what runs when undoing stands before the file, what runs when applying behind.
+ */
 static void check_plan(struct world *w)
 {
 	const struct plan *p = w->plan;

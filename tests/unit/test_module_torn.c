@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine/module_torn: what a power cut leaves of a copied module is told from another build of it. */
+/*
+ * machine/module_torn: what a power cut leaves of a copied module is told from another build of it.
+ */
 #include "machine/module_torn.h"
 
 #include "base/alloc.h"

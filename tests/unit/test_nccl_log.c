@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest/nccl_log*.c: forms of the lines from NCCL 2.18 to 2.30, interleaving, verdicts and reasons.
- * The logs are made up after the formats in NCCL's sources; hosts, addresses and numbers are invented.
+ * ingest/nccl_log*.c: forms of the lines from NCCL 2.18 to 2.30, interleaving, verdicts and
+ * reasons. The logs are made up after the formats in NCCL's sources; hosts, addresses and numbers
+ * are invented.
  */
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -316,7 +317,9 @@ static void reasons_by_version(void **state)
 	}
 }
 
-/* Three GPUs, one pair by P2P: the driver offers it, so the distance is likely what keeps others. */
+/*
+ * Three GPUs, one pair by P2P: the driver offers it, so the distance is likely what keeps others.
+ */
 static void some_pairs_of_a_host(void **state)
 {
 	struct nccl_log *l =
@@ -378,7 +381,10 @@ static void failures_in_order(void **state)
 	nccl_log_free(l);
 }
 
-/* Whether ranks wait in the same collective tells a transfer that hangs from a program that is wrong. */
+/*
+ * Whether ranks wait in the same collective tells a transfer that hangs from a program that is
+ * wrong.
+ */
 static void time_outs_are_compared(void **state)
 {
 	static const struct {
@@ -529,7 +535,10 @@ static void failures_of_engines_and_launchers(void **state)
 	assert_false(nccl_log_recognise("traceback : Signal 15 (SIGTERM) received by PID 1", 49));
 }
 
-/* A traceback repeats the line of the program that raises the error, which does not say yet what failed. */
+/*
+ * A traceback repeats the line of the program that raises the error, which does not say yet what
+ * failed.
+ */
 static void source_in_tracebacks(void **state)
 {
 	static const char *const lines[] = {
@@ -552,7 +561,10 @@ static void source_in_tracebacks(void **state)
 	assert_false(nccl_line_is_source("'raise E(x)\\nRuntimeError: NCCL error: invalid usage'"));
 }
 
-/* The sentence below "Last error:" is the reason, whatever it says; what is no sentence of NCCL's is none. */
+/*
+ * The sentence below "Last error:" is the reason, whatever it says; what is no sentence of NCCL's
+ * is none.
+ */
 static void last_errors(void **state)
 {
 	static const struct {
@@ -584,8 +596,8 @@ static void last_errors(void **state)
 }
 
 /*
- * Two ranks on one GPU are the same error, whatever result NCCL returns with it and however a page has it: below "Last error:",
- * behind it, in one line, above all others, or in a sentence.
+ * Two ranks on one GPU are the same error, whatever result NCCL returns with it and however a page
+ * has it: below "Last error:", behind it, in one line, above all others, or in a sentence.
  */
 static void duplicate_gpus(void **state)
 {

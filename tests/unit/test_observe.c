@@ -503,7 +503,10 @@ static bool has_evidence(const struct finding *f, const char *part)
 	return strstr(strbuf_str(&all), part);
 }
 
-/* A result file may say both that the data arrived and what cannot be; the verdict stays, the doubt is told. */
+/*
+ * A result file may say both that the data arrived and what cannot be; the verdict stays, the doubt
+ * is told.
+ */
 static void checked_copies_that_cannot_be(void **state)
 {
 	static const struct {

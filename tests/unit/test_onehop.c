@@ -288,7 +288,10 @@ static void a_barrier_is_called_so(void **state)
 	close_all(&a);
 }
 
-/* The others have given up: a rank that comes too late hears that it was itself, and the rest whom they waited for. */
+/*
+ * The others have given up: a rank that comes too late hears that it was itself, and the rest whom
+ * they waited for.
+ */
 static void a_rank_that_is_late(void **state)
 {
 	const struct onehop_options o = {.simulated = 1, .limit_ms = 300};
@@ -598,7 +601,10 @@ static void random_mail(void **state)
 	}
 }
 
-/* A message is larger than all slots; ranks send to each other first, in two streams' worth of groups. */
+/*
+ * A message is larger than all slots; ranks send to each other first, in two streams' worth of
+ * groups.
+ */
 static void send_large(const struct onehop_options *o)
 {
 	const size_t bytes = 3 << 20;
@@ -692,8 +698,8 @@ static void mixed_groups(void **state)
 }
 
 /*
- * Each rank has a group of its own, where an operation is at another place among its messages than on other ranks. No message fits into the
- * slots, so none ends before its receive starts.
+ * Each rank has a group of its own, where an operation is at another place among its messages than
+ * on other ranks. No message fits into the slots, so none ends before its receive starts.
  */
 static void operations_between_messages(void **state)
 {

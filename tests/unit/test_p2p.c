@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pair measurements on the host back end: what is measured, what is found wrong, what is refused. */
+/*
+ * Pair measurements on the host back end: what is measured, what is found wrong, what is refused.
+ */
 #include "bench/p2p.h"
 
 #include "base/alloc.h"
@@ -214,7 +216,10 @@ static void test_diagonal(void **state)
 	run_close(&r);
 }
 
-/* Through the host first: peer access is turned on after it, and copies there are cut to their own limit. */
+/*
+ * Through the host first: peer access is turned on after it, and copies there are cut to their own
+ * limit.
+ */
 static void test_staged(void **state)
 {
 	static const char *const words[] = {"write-ce-staged", "write-ce", "both-ce-staged", NULL};

@@ -56,7 +56,9 @@ static u64 place(size_t peer, size_t k)
 	return (peer * COUNT + k) * SPACE + k % 5;
 }
 
-/* Each rank has to and from all others some messages in each launch: one each way, or up to three. */
+/*
+ * Each rank has to and from all others some messages in each launch: one each way, or up to three.
+ */
 static void send_many(struct rig *g)
 {
 	u64 bytes[RANKS][RANKS][COUNT];
@@ -163,7 +165,10 @@ static void stale_units(const struct onehop_comm *c, size_t from, u32 flag, bool
 			fail_msg("unit %lu still has a flag of later", k);
 }
 
-/* What was left 2^15 laps ago would look like a later lap's own, were it not cleared: also where a message needs one unit. */
+/*
+ * What was left 2^15 laps ago would look like a later lap's own, were it not cleared: also where a
+ * message needs one unit.
+ */
 static void stale_units_are_cleared(void **state)
 {
 	(void)state;
@@ -214,8 +219,8 @@ static void send_back(struct rig *g, u64 bytes)
 }
 
 /*
- * Rank 0 can send no more until rank 1 takes something, and rank 1 does so only when rank 0 has taken what it sent. more: sends in one
- * launch, of which the general kernel does more than one.
+ * Rank 0 can send no more until rank 1 takes something, and rank 1 does so only when rank 0 has
+ * taken what it sent. more: sends in one launch, of which the general kernel does more than one.
  */
 static void send_when_full(bool no_p2p, size_t more, u64 bytes)
 {

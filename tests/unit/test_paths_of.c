@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/paths_of.h: links, figures and reasons of recorded machines, and the rounds that follow. */
+/*
+ * session/paths_of.h: links, figures and reasons of recorded machines, and the rounds that follow.
+ */
 #include "session/paths_of.h"
 
 #include "base/err.h"
@@ -145,7 +147,9 @@ static struct machine *build_64(void)
 	return m;
 }
 
-/* Half of the 4,032 pairs cross the sockets, half of these each way: 32 * 32 one after the other. */
+/*
+ * Half of the 4,032 pairs cross the sockets, half of these each way: 32 * 32 one after the other.
+ */
 static void large_of_two_sockets(void **state)
 {
 	struct machine *m = build_64();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/pattern*: each fault that copies do not meet is found by one pattern alone, in one direction. */
+/*
+ * bench/pattern*: each fault that copies do not meet is found by one pattern alone, in one
+ * direction.
+ */
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -266,7 +269,9 @@ static int killed_in_wait(struct device_set *s, struct stream stream, uint64_t l
 	return err_set(EOWNERDEAD, "worker of device 1 was killed from outside");
 }
 
-/* One end waits in vain for the other, whose worker somebody killed: that says nothing of the pair. */
+/*
+ * One end waits in vain for the other, whose worker somebody killed: that says nothing of the pair.
+ */
 static void test_other_end_killed(void **state)
 {
 	const struct device_ops *inner[2];
@@ -448,7 +453,10 @@ static void test_long(void **state)
 	test_result_done(&r);
 }
 
-/* Two devices, of which the first has the fault on its way to the second: what it is called there, and where else. */
+/*
+ * Two devices, of which the first has the fault on its way to the second: what it is called there,
+ * and where else.
+ */
 static void assert_there_alone(const struct test_result *r, enum fault_kind fault,
 			       enum pattern pattern)
 {

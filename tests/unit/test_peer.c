@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma/peer_text.c and rdma/peer.c: what two hosts tell each other, and what is not accepted of it. */
+/*
+ * rdma/peer_text.c and rdma/peer.c: what two hosts tell each other, and what is not accepted of it.
+ */
 #include "base/array.h"
 #include "base/err.h"
 #include "rdma/peer.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology/preflight.c: which way of registering GPU memory can work for a GPU and a NIC, and why. */
+/*
+ * topology/preflight.c: which way of registering GPU memory can work for a GPU and a NIC, and why.
+ */
 #include "base/alloc.h"
 #include "build_machine.h"
 #include "topology/nearest.h"

@@ -69,7 +69,9 @@ static void done(struct judged *j)
 	machine_free(j->m);
 }
 
-/* "acs 0000:22:00.0 001d>0011 now kept apart [acs-redirect]"; work for a person: kind and target. */
+/*
+ * "acs 0000:22:00.0 001d>0011 now kept apart [acs-redirect]"; work for a person: kind and target.
+ */
 static void describe(const struct change *c, struct strbuf *b)
 {
 	strbuf_puts(b, change_kind_word(c->kind));

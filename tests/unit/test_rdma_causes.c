@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sentences of bench rdma: what each errno, completion status and kind of wrong data means, where to look and what to
- * do, compared with tests/support/rdma-causes.txt. ONEHOP_BLESS=1 writes it; the diff is reviewed like code.
+ * The sentences of bench rdma: what each errno, completion status and kind of wrong data means,
+ * where to look and what to do, compared with tests/support/rdma-causes.txt. ONEHOP_BLESS=1 writes
+ * it; the diff is reviewed like code.
  */
 #include "base/strbuf.h"
 #include "check_text.h"

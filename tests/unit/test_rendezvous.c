@@ -248,7 +248,9 @@ static int connect_to(const char *address)
 	return fd;
 }
 
-/* Says nothing, rubbish, half a sentence, or comes with another key, more often than there is room. */
+/*
+ * Says nothing, rubbish, half a sentence, or comes with another key, more often than there is room.
+ */
 static int be_strange(const char *address)
 {
 	const struct rendezvous_request other = {
@@ -323,7 +325,10 @@ static void *first_who_gives_up(void *context)
 	return (void *)(intptr_t)rendezvous_join(context, &r);
 }
 
-/* Rank 1 comes, rank 2 does not. Another one may have come in vain: rank 1 is told that by rank 0, which is not to blame. */
+/*
+ * Rank 1 comes, rank 2 does not. Another one may have come in vain: rank 1 is told that by rank 0,
+ * which is not to blame.
+ */
 static void one_who_came(int other, int other_n, int want, const char *sentence)
 {
 	struct rendezvous_request q = {.key = key_of("came"), .n = 3, .limit_us = ENOUGH_US};
@@ -414,7 +419,10 @@ static void test_refused(void **state)
 	       -EEXIST, "claim to be rank 0");
 }
 
-/* Of two processes that are rank 0 the later one knows at once; the first one and who has come to it, when they give up. */
+/*
+ * Of two processes that are rank 0 the later one knows at once; the first one and who has come to
+ * it, when they give up.
+ */
 static void test_two_first(void **state)
 {
 	char address[64];
@@ -479,7 +487,8 @@ static void *join_one(void *context)
 }
 
 /*
- * Only rank 0 has a limit for later calls that can be reached, so that rank 2 is told. late: when rank 0 has gone already.
+ * Only rank 0 has a limit for later calls that can be reached, so that rank 2 is told. late: when
+ * rank 0 has gone already.
  */
 static void lose_one(bool gone, bool descriptors, bool late)
 {

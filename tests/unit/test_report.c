@@ -127,7 +127,10 @@ static void long_words_stay_whole(void **state)
 	assert_writes(d, 20, false, "see\n/sys/bus/pci/devices/0000:41:00.0/config\nnow\n");
 }
 
-/* A long command stands whole on a line of its own, without quotes and comma; a short one in the sentence. */
+/*
+ * A long command stands whole on a line of its own, without quotes and comma; a short one in the
+ * sentence.
+ */
 static void commands_can_be_pasted(void **state)
 {
 	struct document *d = document_new();

@@ -561,7 +561,10 @@ static void interrupted_fix_comes_first(void **state)
 	plan_free(p);
 }
 
-/* What is read has the changes of the fix, and the next boot has not: "nothing to fix" would be half the truth. */
+/*
+ * What is read has the changes of the fix, and the next boot has not: "nothing to fix" would be
+ * half the truth.
+ */
 static void an_undo_that_waits_for_the_reboot_comes_first(void **state)
 {
 	static const char *const order[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop unlock` says: JSON against its schemas, and what the text leaves out unless it is asked for. */
+/*
+ * What `onehop unlock` says: JSON against its schemas, and what the text leaves out unless it is
+ * asked for.
+ */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"

@@ -29,7 +29,8 @@ static void add_link(struct paths *p, unsigned i, unsigned j, unsigned id)
 }
 
 /*
- * Groups of devices below an uplink of their own, both ways: id `first` + group up, + n + group down.
+ * Groups of devices below an uplink of their own, both ways: id `first` + group up, + n + group
+ * down.
  */
 static void add_uplinks(struct paths *p, unsigned group, unsigned first)
 {

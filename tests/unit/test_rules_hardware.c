@@ -1039,7 +1039,9 @@ static void acs_that_guards_a_guest_stays(void **state)
 	}
 }
 
-/* An upgrade put a new release beside modules that onehop had edited, and those are loaded still. */
+/*
+ * An upgrade put a new release beside modules that onehop had edited, and those are loaded still.
+ */
 static void edited_modules_outlive_an_upgrade(void **state)
 {
 	struct machine *m = workstation();
@@ -1301,7 +1303,9 @@ static void force_type_before_575(void **state)
 	assert_verdict(m, "p2p-force-type", VERDICT_OK);
 }
 
-/* Only BAR1 is asked for the key: where the driver has another way for every pair, nothing is lost. */
+/*
+ * Only BAR1 is asked for the key: where the driver has another way for every pair, nothing is lost.
+ */
 static void force_type_beside_mailboxes(void **state)
 {
 	static const struct {
@@ -1362,7 +1366,10 @@ static void only_the_prohibited_mode_concerns_pairs(void **state)
 	}
 }
 
-/* The remedy says how this machine's boot loader takes a parameter: with grubby where it has its own entries. */
+/*
+ * The remedy says how this machine's boot loader takes a parameter: with grubby where it has its
+ * own entries.
+ */
 static void parameters_fit_the_boot_loader(void **state)
 {
 	static const struct {

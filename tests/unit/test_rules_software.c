@@ -494,7 +494,10 @@ static void gid_index_is_checked_against_the_ports(void **state)
 	build_free(m);
 }
 
-/* A connection that failed tells of two networks only as far as its line shows them, and nobody answered. */
+/*
+ * A connection that failed tells of two networks only as far as its line shows them, and nobody
+ * answered.
+ */
 static void rails_are_claimed_only_as_far_as_shown(void **state)
 {
 #define TIMED_OUT "Call to ibv_modify_qp failed with 110 Connection timed out"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/test_session, session/journal: what is refused before anything runs, and what an earlier run left. */
+/*
+ * session/test_session, session/journal: what is refused before anything runs, and what an earlier
+ * run left.
+ */
 #include "session/test_session.h"
 #include "base/array.h"
 #include "base/err.h"
@@ -33,7 +36,10 @@ static struct judged judge_recorded(const char *name)
 	return judge_read(m);
 }
 
-/* Where the driver carries an edit that leads a peer astray there, or nobody could see whether it does. */
+/*
+ * Where the driver carries an edit that leads a peer astray there, or nobody could see whether it
+ * does.
+ */
 static void compressible_memory_is_refused(void **state)
 {
 	static const struct {
@@ -222,7 +228,10 @@ static void assert_suspects(const struct test_past *past, const struct test_iden
 	assert_true(all_reduce);
 }
 
-/* A pattern uses both directions. What ran in a later run does not clear the suspects of an earlier one. */
+/*
+ * A pattern uses both directions. What ran in a later run does not clear the suspects of an earlier
+ * one.
+ */
 static void what_ran_at_a_restart_is_suspect(void **state)
 {
 	const struct test_step later = {.phase = TEST_COPIES, .initiator = 0, .target = 2};
@@ -267,7 +276,10 @@ static size_t hold(const struct test_past *past, const struct test_identity *i)
 	return n;
 }
 
-/* A run that tests everything holds suspects back and keeps them, until one that includes them has ended the step. */
+/*
+ * A run that tests everything holds suspects back and keeps them, until one that includes them has
+ * ended the step.
+ */
 static void suspects_stay_on_record(void **state)
 {
 	static const struct test_step copies = {.phase = TEST_COPIES, .initiator = 1, .target = 2};
@@ -323,7 +335,10 @@ static void append(const char *text)
 	assert_true(fputs(text, f) >= 0);
 }
 
-/* A power cut leaves the last line incomplete, which is safe. Any other bad line may have hidden a suspect. */
+/*
+ * A power cut leaves the last line incomplete, which is safe. Any other bad line may have hidden a
+ * suspect.
+ */
 static void bad_lines_are_noticed(void **state)
 {
 	const struct test_identity i = identity_of("this boot");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest/shell_script.c: what a script sets, read and not run; and what that makes of a machine's settings. */
+/*
+ * ingest/shell_script.c: what a script sets, read and not run; and what that makes of a machine's
+ * settings.
+ */
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "build_machine.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench/simulate: the model's times next to measured ones (docs/performance.md, "The model"), properties that hold on
- * every machine, and what it refuses.
+ * bench/simulate: the model's times next to measured ones (docs/performance.md, "The model"),
+ * properties that hold on every machine, and what it refuses.
  */
 #include "session/simulate_session.h"
 
@@ -84,7 +84,10 @@ static const struct simulated_row *row_of(const struct simulated_arm *arm, uint6
 
 #define BOUND 0.20
 
-/* `known`: the error that docs/performance.md states, where it is above the bound; 0: the bound holds. */
+/*
+ * `known`: the error that docs/performance.md states, where it is above the bound; 0: the bound
+ * holds.
+ */
 static void compare(const char *what, uint64_t bytes, double model, double measured, double known)
 {
 	const double error = model / measured - 1;
@@ -134,7 +137,10 @@ static void compare_h200(const char *what, const struct measured *rows, size_t n
 	}
 }
 
-/* Trial kernels between H200 with the same plans as libonehop's, in graphs; at 1 MiB and above their chunks differ. */
+/*
+ * Trial kernels between H200 with the same plans as libonehop's, in graphs; at 1 MiB and above
+ * their chunks differ.
+ */
 static void trials_between_h200(void **state)
 {
 	static const struct measured rows[] = {
@@ -189,7 +195,8 @@ static void trials_between_h200(void **state)
 }
 
 /*
- * The better of one and two steps was recorded for the small sizes. Flagged trials above 256 KiB (2 ranks) and 512 KiB (4)
+ * The better of one and two steps was recorded for the small sizes. Flagged trials above 256 KiB (2
+ * ranks) and 512 KiB (4)
  * used more blocks than libonehop has slots for, so they are no plan of its. 16 and 128 MiB from their bus bandwidth: 128 MiB from 39.0 and 39.1 GB/s of bus bandwidth. */
 static void trials_through_the_host(void **state)
 {
@@ -224,8 +231,9 @@ static void trials_through_the_host(void **state)
 }
 
 /*
- * libonehop on 2 and 4 H200, 2026-11-28, in a run before that of docs/performance.md. What its kernels execute by themselves is not in the
- * model, which has 0.58 us for an empty one (1.17 us on H100).
+ * libonehop on 2 and 4 H200, 2026-11-28, in a run before that of docs/performance.md. What its
+ * kernels execute by themselves is not in the model, which has 0.58 us for an empty one (1.17 us on
+ * H100).
  */
 static void the_library_on_h200(void **state)
 {
@@ -336,7 +344,10 @@ static double random_rate(void)
 	return 1 + next_random(400);
 }
 
-/* Links of their own for each device, both ways, and between any two; `shared`: also one that all use. */
+/*
+ * Links of their own for each device, both ways, and between any two; `shared`: also one that all
+ * use.
+ */
 static struct paths *make_paths(unsigned n, bool shared)
 {
 	struct paths *p;
@@ -438,7 +449,10 @@ static void every_plan_takes_time(void **state)
 	}
 }
 
-/* The same with every link slower, with one link that all paths share, or started by the host: never faster. */
+/*
+ * The same with every link slower, with one link that all paths share, or started by the host:
+ * never faster.
+ */
 static void less_is_never_faster(void **state)
 {
 	(void)state;
@@ -472,7 +486,10 @@ static void less_is_never_faster(void **state)
 
 /* ---- more than two groups ---- */
 
-/* Where four groups share their links, a group's sum does not go to all others: large sums take no longer than NCCL's ring. */
+/*
+ * Where four groups share their links, a group's sum does not go to all others: large sums take no
+ * longer than NCCL's ring.
+ */
 static void sums_between_four_groups(void **state)
 {
 	const struct collective_choice o = {.graph = 1, .max = "256M", .against = 1};
@@ -491,7 +508,9 @@ static void sums_between_four_groups(void **state)
 	machine_free(m);
 }
 
-/* On two sockets the link between them carries each byte of what is large once, not twice or more. */
+/*
+ * On two sockets the link between them carries each byte of what is large once, not twice or more.
+ */
 static void chains_between_sockets(void **state)
 {
 	static const enum nccl_op ops[] = {NCCL_BROADCAST, NCCL_REDUCE, NCCL_ALL_GATHER,
@@ -561,7 +580,10 @@ static void within_sockets_alone(void **state)
 	machine_free(m);
 }
 
-/* RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then, and large sums take no longer than through the host's memory. */
+/*
+ * RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then, and large
+ * sums take no longer than through the host's memory.
+ */
 static void one_pair_less(void **state)
 {
 	const struct collective_choice o = {.graph = 1, .max = "256M", .p2p_off = true};

@@ -47,7 +47,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Two releases differ in a file of the core that no edit touches, and in one that says what they are. */
+/*
+ * Two releases differ in a file of the core that no edit touches, and in one that says what they
+ * are.
+ */
 static void write_release(const char *dir, const char *release)
 {
 	AUTO_FREE char *says = xprintf("#define NV_VERSION_STRING \"%s\"\n", release);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fix/step_words.c: words for the next boot, by rpm-ostree, grubby and kernelstub, none of which Debian
- * has (bookworm, trixie, sid). The three here are stand-ins, and what they change was compared with the source:
+ * fix/step_words.c: words for the next boot, by rpm-ostree, grubby and kernelstub, none of which
+ * Debian has (bookworm, trixie, sid). The three here are stand-ins, and what they change was
+ * compared with the source:
  *  - rpm-ostree: ostree_kernel_args_delete() of libostree 2019.3 and later deletes the first copy of a word;
  *  - kernelstub: kernelstub/application.py (commit ba89ab74): adds what is not there; -d deletes all copies, and
  *    leaves the rest in no order, which the one here keeps;
@@ -398,7 +399,10 @@ static void some_words_are_gone(void **state)
 	}
 }
 
-/* The fix's copy goes, and the person's stays: in one try or more, of which the first may have done it. */
+/*
+ * The fix's copy goes, and the person's stays: in one try or more, of which the first may have done
+ * it.
+ */
 static void second_copy_stays(void **state)
 {
 	(void)state;
@@ -456,7 +460,10 @@ static void copy_of_later_stays(void **state)
 	rig_close(&w.rig);
 }
 
-/* A program that would take the person's copy too is not run: which of them goes is the person's to say. */
+/*
+ * A program that would take the person's copy too is not run: which of them goes is the person's to
+ * say.
+ */
 static void second_copy_is_not_removed(void **state)
 {
 	(void)state;
@@ -636,7 +643,9 @@ static enum fix_state state_of(struct world *w, size_t i)
 	return state;
 }
 
-/* What is in force is undone, not forgotten; what a person took back is closed, and stays listed. */
+/*
+ * What is in force is undone, not forgotten; what a person took back is closed, and stays listed.
+ */
 static void forgotten(void **state)
 {
 	enum fix_result result;

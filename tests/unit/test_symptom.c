@@ -59,7 +59,10 @@ static const struct {
 	{"guest-switch2-none", SYMPTOM_HANG, -1, -1, "program"},
 	{"made-up-switch", SYMPTOM_HANG, -1, -1, "gpu-fault:? program"},
 	{"made-up-iommu", SYMPTOM_HANG, -1, -1, "iommu:iommu-translating gpu-fault:? program"},
-	/* Pairs that NVLink joins do not pass through bridges, and cards without NVLink have no fabric. */
+	/*
+	 * Pairs that NVLink joins do not pass through bridges, and cards without NVLink have no
+	 * fabric.
+	 */
 	{"h200x2", SYMPTOM_WRONG_DATA, 0, 1, "program"},
 	{"rtx4090x8-before", SYMPTOM_REFUSED, 0, 1,
 	 "driver-refuses:p2p-geforce bar1:bar1-small gpu-mode:?"},
@@ -110,7 +113,10 @@ static void of_a_pair(void **state)
 	judged_done(&j);
 }
 
-/* Each cause has a way to decide, and each rule of the table exists: an unknown one would never show it. */
+/*
+ * Each cause has a way to decide, and each rule of the table exists: an unknown one would never
+ * show it.
+ */
 static void every_cause(void **state)
 {
 	struct judged j = judge("guest-nogpu");

@@ -237,7 +237,9 @@ static void errors_that_differ_are_limited(void **state)
 	assert_true(x.r.left_out > 0);
 }
 
-/* Lines about GPUs that all differ, each between two that are not read: of these only one is kept. */
+/*
+ * Lines about GPUs that all differ, each between two that are not read: of these only one is kept.
+ */
 static void a_kernel_log_is_limited(void **state)
 {
 	CLEANUP(done) struct reduced x = {0};
@@ -420,7 +422,10 @@ static void add_host(struct strbuf *out, const char *host, const char *lines, si
 
 #define LIST_OF(model) "GPU 0: " model " (UUID: GPU-1)\nGPU 1: " model " (UUID: GPU-2)\n"
 
-/* As pdsh prints them: hosts that come later than the first piece are found too, and lines keep their numbers. */
+/*
+ * As pdsh prints them: hosts that come later than the first piece are found too, and lines keep
+ * their numbers.
+ */
 static void hosts_in_front_of_lines(void **state)
 {
 	static const char *const names[] = {"gpu7", "gpu8", "gpu12"};

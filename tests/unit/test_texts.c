@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest/part.c and the decoders of its table: what tools print, wherever in a text it stands, as facts with
- * their lines. The texts are made up in the tools' forms: pciutils 3.7 to 3.13, nvidia-smi 470 to 580.
+ * ingest/part.c and the decoders of its table: what tools print, wherever in a text it stands, as
+ * facts with their lines. The texts are made up in the tools' forms: pciutils 3.7 to 3.13,
+ * nvidia-smi 470 to 580.
  */
 #include "base/alloc.h"
 #include "base/array.h"
@@ -241,8 +242,8 @@ static void lspci_verbose(void **state)
 }
 
 /*
- * Cards with virtual functions have a second capability of the same form, about the BARs of those (pciutils ls-ecaps.c,
- * cap_rebar).
+ * Cards with virtual functions have a second capability of the same form, about the BARs of those
+ * (pciutils ls-ecaps.c, cap_rebar).
  */
 static void lspci_virtual_bars(void **state)
 {
@@ -586,7 +587,9 @@ static void log_forms(void **state)
 /* 2026-11-22 09:40:35 UTC */
 #define STAMP "1795340435123456"
 
-/* dmesg -J and the forms of JSON of journalctl: lines of the log, at the line where a message ends. */
+/*
+ * dmesg -J and the forms of JSON of journalctl: lines of the log, at the line where a message ends.
+ */
 static void logs_as_json(void **state)
 {
 	static const struct {
@@ -613,7 +616,10 @@ static void logs_as_json(void **state)
 		 "\",\n\t\"_TRANSPORT\" : \"kernel\",\n\t\"__REALTIME_TIMESTAMP\" : \"" STAMP
 		 "\",\n\t\"_HOSTNAME\" : \"box\"\n}\n",
 		 -1},
-		/* As jq -c prints them: all messages on one line, or each on one; the last may be cut off. */
+		/*
+		 * As jq -c prints them: all messages on one line, or each on one; the last may be
+		 * cut off.
+		 */
 		{"{\"dmesg\":[{\"pri\":5,\"time\":0.1,\"msg\":\"usb\"},{\"pri\":3,\"time\":12.345678,"
 		 "\"msg\":\"" XID_LINE "\"}]}\n",
 		 12345678},
@@ -652,8 +658,9 @@ static void logs_as_json(void **state)
 #define LISTING "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
 
 /*
- * journalctl -o verbose and -o export: fields come in any order, so a message ends with the last of them. A value with line
- * breaks has a size of 8 bytes in front, which may contain line breaks itself, and whose NULs a page loses.
+ * journalctl -o verbose and -o export: fields come in any order, so a message ends with the last of
+ * them. A value with line breaks has a size of 8 bytes in front, which may contain line breaks
+ * itself, and whose NULs a page loses.
  */
 static void logs_as_fields(void **state)
 {
@@ -702,7 +709,10 @@ static void logs_as_fields(void **state)
 	}
 }
 
-/* The message of another program, one without a message, and other lines of NAME=VALUE, are no kernel log. */
+/*
+ * The message of another program, one without a message, and other lines of NAME=VALUE, are no
+ * kernel log.
+ */
 static void fields_that_are_no_log(void **state)
 {
 	static const char *const texts[] = {
@@ -724,7 +734,10 @@ static void fields_that_are_no_log(void **state)
 		}
 }
 
-/* A message that is cut off, or of which only a part is given, and JSON of other programs, say nothing. */
+/*
+ * A message that is cut off, or of which only a part is given, and JSON of other programs, say
+ * nothing.
+ */
 static void json_that_is_no_log(void **state)
 {
 	static const char *const texts[] = {
@@ -741,7 +754,10 @@ static void json_that_is_no_log(void **state)
 			fail_msg("%zu is read", i);
 }
 
-/* What collect_env of PyTorch and vLLM, and check_env of SGLang, print besides the outputs of other tools. */
+/*
+ * What collect_env of PyTorch and vLLM, and check_env of SGLang, print besides the outputs of other
+ * tools.
+ */
 static void collected_environments(void **state)
 {
 	static const char *const texts[] = {
@@ -1050,7 +1066,9 @@ static void assert_setting(const struct machine *m, size_t i, const char *name, 
 	assert_string_equal(m->nccl.settings[i].value, value);
 }
 
-/* A shell's line goes on behind a value: with another variable, with the command, with a comment. */
+/*
+ * A shell's line goes on behind a value: with another variable, with the command, with a comment.
+ */
 static void variables_in_front_of_commands(void **state)
 {
 	struct machine *m =
@@ -1111,7 +1129,10 @@ static void disagreements_in_words(void **state)
 	machine_free(m);
 }
 
-/* An idle GPU's link is slower than a busy one's: that is no contradiction, and neither value counts. */
+/*
+ * An idle GPU's link is slower than a busy one's: that is no contradiction, and neither value
+ * counts.
+ */
 static void values_of_two_moments(void **state)
 {
 	static const char format[] = "GPU 00000000:01:00.0\n"
@@ -1161,7 +1182,9 @@ static const struct rdma_device *nic_named(const struct machine *m, const char *
 	"CA 'mlx5_1'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Down\n"                             \
 	"\t\tPhysical state: Disabled\n\t\tRate: 10\n\t\tLink layer: InfiniBand\n"
 
-/* Each tool states a part, and one that asks for all NICs is not told from one that asks for some. */
+/*
+ * Each tool states a part, and one that asks for all NICs is not told from one that asks for some.
+ */
 static void rdma_tools(void **state)
 {
 	struct machine *m = machine_of_one(
@@ -1419,8 +1442,8 @@ static bool may_improve(const struct outcome *o)
 }
 
 /*
- * Whatever line is lost, no rule that was unknown becomes ok, as long as the GPUs are the same. The line
- * that shows a fault may be: then nothing shows it.
+ * Whatever line is lost, no rule that was unknown becomes ok, as long as the GPUs are the same. The
+ * line that shows a fault may be: then nothing shows it.
  */
 static void lost_lines(void **state)
 {
@@ -1566,7 +1589,10 @@ static void p2p_reads_alone(void **state)
 	release(d, t, m);
 }
 
-/* Of GeForce cards the driver says CNS on any board, so that the board is no certain cause while a model is unknown. */
+/*
+ * Of GeForce cards the driver says CNS on any board, so that the board is no certain cause while a
+ * model is unknown.
+ */
 static void a_denial_without_models(void **state)
 {
 	static const struct {
@@ -1605,7 +1631,10 @@ static void a_denial_without_models(void **state)
 	}
 }
 
-/* vLLM's own words leave two causes open, which the driver's answer tells apart; a network that is off has no part in them. */
+/*
+ * vLLM's own words leave two causes open, which the driver's answer tells apart; a network that is
+ * off has no part in them.
+ */
 static void an_engine_without_p2p(void **state)
 {
 #define SAYS                                                                                       \
@@ -1643,7 +1672,9 @@ static void an_engine_without_p2p(void **state)
 	}
 }
 
-/* nvidia-smi's own errors are the answer: nothing on the way between GPUs matters before it works. */
+/*
+ * nvidia-smi's own errors are the answer: nothing on the way between GPUs matters before it works.
+ */
 static void a_driver_that_does_not_work(void **state)
 {
 	static const struct {
@@ -1682,7 +1713,10 @@ static void a_driver_that_does_not_work(void **state)
 	assert_false(pasted_recognise(other, strlen(other)));
 }
 
-/* What a rank says last may follow from what the kernel log or another line says: the cause comes first. */
+/*
+ * What a rank says last may follow from what the kernel log or another line says: the cause comes
+ * first.
+ */
 static void causes_come_first(void **state)
 {
 #define TIME_OUT                                                                                   \
@@ -1719,7 +1753,10 @@ static void causes_come_first(void **state)
 	}
 }
 
-/* The board that a kernel log names shows a guest; lscpu's word for its hypervisor counts before it, and does not contradict it. */
+/*
+ * The board that a kernel log names shows a guest; lscpu's word for its hypervisor counts before
+ * it, and does not contradict it.
+ */
 static void guests_of_kernel_logs(void **state)
 {
 #define DMI_LINE(board) "[    0.000000] DMI: " board ", BIOS 1.16.2 04/01/2014\n"
@@ -2270,7 +2307,9 @@ static void said_again_without_a_time(void **state)
 	}
 }
 
-/* A recording has the times that decide: of lines above an output, and of the file in an archive. */
+/*
+ * A recording has the times that decide: of lines above an output, and of the file in an archive.
+ */
 static void times_in_a_recording(void **state)
 {
 	static const struct machine_request request = {.parts = MACHINE_ALL};
@@ -2537,7 +2576,10 @@ static void several_machines(void **state)
 	}
 }
 
-/* Two names without numbers: of machines if people are at home on both, else perhaps of a container. */
+/*
+ * Two names without numbers: of machines if people are at home on both, else perhaps of a
+ * container.
+ */
 static void machines_in_prompts(void **state)
 {
 #define CMDLINE " cat /proc/cmdline\nroot=/dev/sda1\n"
@@ -2737,7 +2779,10 @@ static void encoded_dumps(void **state)
 	machine_free(m);
 }
 
-/* Pages lose the first byte of a terminal's colours, or show it in another way: nvidia-smi underlines the heading of its matrix. */
+/*
+ * Pages lose the first byte of a terminal's colours, or show it in another way: nvidia-smi
+ * underlines the heading of its matrix.
+ */
 static void colours_of_pages(void **state)
 {
 	static const struct {
@@ -3002,7 +3047,10 @@ static void rates_of_perftest(void **state)
 			 PERFTEST("RDMA_Write BW Test", "Gb/sec", " 65536 5000 90 90 0.1\n"),
 		 MESSAGE_NIC_RATE_HOST, -1, 48.75,
 		 "perftest moved GPU memory with mlx5_0 at 11.2 GB/s: 23 % of the 48.8 GB/s of host memory"},
-		/* Pages that begin within what is printed above the title, or have only the command. */
+		/*
+		 * Pages that begin within what is printed above the title, or have only the
+		 * command.
+		 */
 		{OF_400 "[pid = 3669, dev = 1] device name = [NVIDIA A30]\n" PERFTEST(
 			 "RDMA_Write BW Test", "Gb/sec", " 65536 5000 392 392 0.1\n"),
 		 MESSAGE_NIC_RATE_GPU, -1, 49, NULL},
@@ -3146,7 +3194,10 @@ static void gid_of_the_wrong_version(void **state)
 	release(d, t, m);
 }
 
-/* A virtual function whose host keeps it down, or a network without a manager: no cable is at fault. */
+/*
+ * A virtual function whose host keeps it down, or a network without a manager: no cable is at
+ * fault.
+ */
 static void port_that_nobody_opened(void **state)
 {
 	struct machine *m;
@@ -3184,7 +3235,10 @@ static void run_without_results(void **state)
 	machine_free(m);
 }
 
-/* Only what an engine refuses is said: nothing shows how many GPUs there are, or that other pairs have access. */
+/*
+ * Only what an engine refuses is said: nothing shows how many GPUs there are, or that other pairs
+ * have access.
+ */
 static void access_lines_of_engines(void **state)
 {
 	struct machine *m = machine_of_one(
@@ -3349,7 +3403,10 @@ static const struct {
 	{"GPU 0: NVIDIA H800\n\t Link 0, P2P is supported: false\n"
 	 "\t Link 0, Access to system memory supported: true\n",
 	 "nvlink-up", SEVERITY_WARNING},
-	/* Of nvlink -s: cards of a model have as many links up as each other; a list that is cut off shows nothing. */
+	/*
+	 * Of nvlink -s: cards of a model have as many links up as each other; a list that is cut
+	 * off shows nothing.
+	 */
 	{"GPU 0: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) LINK(
 		 3) "GPU 1: NVIDIA RTX A6000\n" LINK(0) LINK(1) LINK(2) " Link 3: <inactive>\n",
 	 "nvlink-up", SEVERITY_ERROR},
@@ -3495,7 +3552,10 @@ static void tests_of_dcgm(void **state)
 		{DIAG("| memory                    | Pass                                           |\n"
 		      "| Failover                  | Skip                                           |\n"),
 		 0, -1, NULL},
-		/* Only links that are down: no failure of a test; the table begins with a group of tests. */
+		/*
+		 * Only links that are down: no failure of a test; the table begins with a group of
+		 * tests.
+		 */
 		{TWO_OF_NVML
 		 "+-----  Integration  -------+------------------------------------------------+\n"
 		 "| PCIe                      | Fail - All                                     |\n"
@@ -3595,7 +3655,10 @@ static void shared_and_locked_memory(void **state)
 	}
 }
 
-/* What is asked first: the driver's answer after a refusal, shared memory after a bus error, the port of a rate. */
+/*
+ * What is asked first: the driver's answer after a refusal, shared memory after a bus error, the
+ * port of a rate.
+ */
 static void asks_what_decides(void **state)
 {
 	static const char *const texts[][2] = {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trial boot with GRUB and with systemd-boot: planned, set, booted, confirmed, forgotten; cut short at each
- * moment. The programs are stand-ins that are written from grub-reboot, grub-editenv and grub-mkconfig of
- * GRUB 2.06 and from bootctl of systemd 252; the boots are what GRUB's script does with next_entry, and
- * systemd-boot with LoaderEntryOneShot. tests/guest/system and tests/guest/systemd-boot have the real ones.
+ * A trial boot with GRUB and with systemd-boot: planned, set, booted, confirmed, forgotten; cut
+ * short at each moment. The programs are stand-ins that are written from grub-reboot, grub-editenv
+ * and grub-mkconfig of GRUB 2.06 and from bootctl of systemd 252; the boots are what GRUB's script
+ * does with next_entry, and systemd-boot with LoaderEntryOneShot. tests/guest/system and
+ * tests/guest/systemd-boot have the real ones.
  */
 #include "base/alloc.h"
 #include "base/err.h"
@@ -1249,7 +1250,10 @@ static void kernel_install_has_no_line(void **state)
 	assert_tree(g, old);
 }
 
-/* Made from the running kernel's line although the file was there, as by a person who moved it away. */
+/*
+ * Made from the running kernel's line although the file was there, as by a person who moved it
+ * away.
+ */
 static void an_entry_has_the_trials_words(void **state)
 {
 	struct rig *g = *state;
@@ -1488,7 +1492,10 @@ static char *steps_planned(struct rig *g)
 	return steps_of(p.plan);
 }
 
-/* The rest of the fix is there still, and --apply undoes it first: the plan that is shown is the one that comes then. */
+/*
+ * The rest of the fix is there still, and --apply undoes it first: the plan that is shown is the
+ * one that comes then.
+ */
 static void the_plan_past_an_unconfirmed_trial(void **state)
 {
 	struct rig *g = *state;
@@ -1673,7 +1680,9 @@ static void undone_from_outside(void **state)
 	assert_boots(g, "");
 }
 
-/* Before its boot: what GRUB is to start is in a file of the disk, which no reboot has cleared yet. */
+/*
+ * Before its boot: what GRUB is to start is in a file of the disk, which no reboot has cleared yet.
+ */
 static void undone_from_outside_before_its_boot(void **state)
 {
 	struct rig *g = *state;
@@ -1782,7 +1791,9 @@ static void assert_displaced(struct rig *g, bool displaced)
 	journal_free(entries, n);
 }
 
-/* Somebody chose the next boot after the trial was set: that is said and stays, and the trial goes. */
+/*
+ * Somebody chose the next boot after the trial was set: that is said and stays, and the trial goes.
+ */
 static void another_entry_is_chosen_meanwhile(void **state)
 {
 	struct rig *g = *state;
@@ -1855,7 +1866,10 @@ static void the_partition_is_not_mounted(void **state)
 	assert_tree(g, old);
 }
 
-/* A check of FAT after a power cut left the entry empty, cut off, or gone: the boot goes without it. */
+/*
+ * A check of FAT after a power cut left the entry empty, cut off, or gone: the boot goes without
+ * it.
+ */
 static void the_entry_is_torn(void **state)
 {
 	static const char *const texts[] = {"", "title Trial boot of onehop\noptions x\n", NULL};

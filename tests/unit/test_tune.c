@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/tune_session: a run on simulated devices, the table that it leaves, and who may use it; faults leave none. */
+/*
+ * session/tune_session: a run on simulated devices, the table that it leaves, and who may use it;
+ * faults leave none.
+ */
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "json_schema.h"

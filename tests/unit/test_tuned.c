@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collective/tuned: the text form of the table of onehop tune, what is refused, and when a table no longer holds. */
+/*
+ * collective/tuned: the text form of the table of onehop tune, what is refused, and when a table no
+ * longer holds.
+ */
 #include "collective/tuned.h"
 
 #include "base/array.h"

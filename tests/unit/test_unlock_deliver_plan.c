@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unlock/delivery_plan: its order both ways; with a stand-in for DKMS carried out, failed, killed, undone. */
+/*
+ * unlock/delivery_plan: its order both ways; with a stand-in for DKMS carried out, failed, killed,
+ * undone.
+ */
 #include "unlock/delivery_plan.h"
 
 #include "base/alloc.h"
@@ -43,7 +46,10 @@
 #define STRIDE 13
 #endif
 
-/* Each point runs a dozen programs, and all points take minutes: this variable asks for all of them. */
+/*
+ * Each point runs a dozen programs, and all points take minutes: this variable asks for all of
+ * them.
+ */
 #define ALL_POINTS "ONEHOP_ALL_POINTS"
 #define POINTS_MAX 1024
 
@@ -1214,7 +1220,10 @@ static void apply_and_undo(void **state)
 	}
 }
 
-/* Taken out of the kernel's folder by a person, and brought in again: what was saved first stays it. */
+/*
+ * Taken out of the kernel's folder by a person, and brought in again: what was saved first stays
+ * it.
+ */
 static void applied_again_and_undone_twice(void **state)
 {
 	struct world *w = *state;
@@ -1290,8 +1299,8 @@ static void undo_after_an_upgrade(void **state)
 }
 
 /*
- * What DKMS could not take away stays on its record, and a tree of ours, which it does that by, where it
- * is: so that it can be tried again.
+ * What DKMS could not take away stays on its record, and a tree of ours, which it does that by,
+ * where it is: so that it can be tried again.
  */
 static void uninstall_that_fails(void **state)
 {
@@ -1948,7 +1957,9 @@ static void earlier_edit_is_replaced(void **state)
 	}
 }
 
-/* Of several kernels all are undone, the last first; what else changed the same file is in the way. */
+/*
+ * Of several kernels all are undone, the last first; what else changed the same file is in the way.
+ */
 static void earlier_edits_of_two_kernels(void **state)
 {
 	struct world *w = *state;

@@ -458,7 +458,9 @@ static size_t add(unsigned char *image, size_t *at, const void *data, size_t siz
 		.e_shnum = (sections), .e_shstrndx = (sections)-1,                                 \
 	}
 
-/* A module file that says this of itself, "key=value" ended by a NUL each; and depmod's line of it. */
+/*
+ * A module file that says this of itself, "key=value" ended by a NUL each; and depmod's line of it.
+ */
 static void put_module(const struct rig *r, const char *path, const char *info, size_t size)
 {
 	static const char names[] = "\0.modinfo";
@@ -505,7 +507,10 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 
 #define APT_CONF "etc/apt/apt.conf.d/20auto-upgrades"
 
-/* What upgrades by itself would bring the stock modules back: its packages are named, by the real list. */
+/*
+ * What upgrades by itself would bring the stock modules back: its packages are named, by the real
+ * list.
+ */
 static void upgrades_that_nobody_asks_for(void **state)
 {
 	struct rig *r = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unlock/lexer.c and anchor.c: tokens tile any text, brackets find each other, patterns their places. */
+/*
+ * unlock/lexer.c and anchor.c: tokens tile any text, brackets find each other, patterns their
+ * places.
+ */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"

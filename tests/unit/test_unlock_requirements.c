@@ -108,7 +108,9 @@ static void gate_unseen(struct machine *m)
 	m->driver.uvm_gate.installed = fact_int_unknown("not collected");
 }
 
-/* The fork of somebody else needs no options, and nobody could look into the nvidia_uvm that runs. */
+/*
+ * The fork of somebody else needs no options, and nobody could look into the nvidia_uvm that runs.
+ */
 static void fork_gate_on_disk_missing(struct machine *m)
 {
 	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
@@ -973,7 +975,9 @@ static void nvlink_beside_pcie(void **state)
 	}
 }
 
-/* Three cards, one of which the driver reaches through nothing: each line names whom it is about. */
+/*
+ * Three cards, one of which the driver reaches through nothing: each line names whom it is about.
+ */
 static void one_pair_decides(void **state)
 {
 	static const struct change c = {"580.105.08", OURS, EDITED, NULL};
@@ -1059,7 +1063,10 @@ static void an_unseen_gate_is_minded(void **state)
 	build_free(m);
 }
 
-/* BAR1 smaller than the memory, and a test that found most pairs right: the failed one is the reason. */
+/*
+ * BAR1 smaller than the memory, and a test that found most pairs right: the failed one is the
+ * reason.
+ */
 static void a_failed_pair_is_named(void **state)
 {
 	static const struct change c = {"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", EDITED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unlock/: trees of every era, made from the table itself, are patched and brought back, or refused with
- * nothing written; whatever a kill leaves is told apart and finished.
+ * unlock/: trees of every era, made from the table itself, are patched and brought back, or refused
+ * with nothing written; whatever a kill leaves is told apart and finished.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -104,7 +104,10 @@ static void write_era(const struct scratch *s, enum era era)
 	made_done(&t);
 }
 
-/* Every file and folder of the tree with its content, sorted by path. nftw has no argument for its callback. */
+/*
+ * Every file and folder of the tree with its content, sorted by path. nftw has no argument for its
+ * callback.
+ */
 static char *walked[256];
 static size_t walked_n;
 
@@ -283,7 +286,10 @@ static void functions_and_files_that_lack_are_named(void **state)
 	check_refused(s, "has no", "gmmu_fmt.c");
 }
 
-/* Content decides, whatever the release is called; where it fits, a new one is edited and said to be not tried. */
+/*
+ * Content decides, whatever the release is called; where it fits, a new one is edited and said to
+ * be not tried.
+ */
 static void a_release_that_was_not_tried_is_edited(void **state)
 {
 	struct scratch *s = *state;
@@ -541,7 +547,10 @@ static size_t edits_of(const struct scratch *s)
 	return n;
 }
 
-/* Where what is cached is dropped at unmapping, that is edited, and its place has to be the known one. */
+/*
+ * Where what is cached is dropped at unmapping, that is edited, and its place has to be the known
+ * one.
+ */
 static void what_only_some_have_is_edited_there(void **state)
 {
 	static const char file[] = "kernel-open/nvidia-uvm/uvm_map_external.c";
@@ -593,7 +602,10 @@ static void who_asks_the_kernel_is_left_alone(void **state)
 	assert_null(strstr(text.text, "onehop_resize"));
 }
 
-/* The made-up nv-pci.c as a program: 0 if it calls its kernel's function once, and with the right values. */
+/*
+ * The made-up nv-pci.c as a program: 0 if it calls its kernel's function once, and with the right
+ * values.
+ */
 static const char program_head[] =
 	"#include <stdarg.h>\n"
 	"#include <stddef.h>\n"
@@ -614,7 +626,10 @@ static const char program_tail[] = "static int nv_resize_pcie_bars(struct pci_de
 	"static int __attribute__((warn_unused_result)) pci_resize_resource(" arguments ")\n"      \
 	"{ d->calls += i == 1 && size == 15" more "; return d->calls; }\n"
 
-/* Whether it compiles, without a warning; then it has to run well. Memory file systems may not run programs. */
+/*
+ * Whether it compiles, without a warning; then it has to run well. Memory file systems may not run
+ * programs.
+ */
 static bool compiles(const struct scratch *s, const char *kernel)
 {
 	char object[] = "/tmp/onehop-program-XXXXXX";
@@ -677,8 +692,8 @@ static void more_in_a_manifest_is_left_unread(void **state)
 /* ---- edits of another onehop ---- */
 
 /*
- * What onehop of "unlock 1" left: as today, but nvidia-uvm is as released and not in the manifest, and the
- * mark is another.
+ * What onehop of "unlock 1" left: as today, but nvidia-uvm is as released and not in the manifest,
+ * and the mark is another.
  */
 static void make_first_edition(const struct scratch *s, const char *mark)
 {
@@ -928,7 +943,10 @@ static void what_is_reverted_is_newer_than_what_was_built(void **state)
 	assert_int_equal(st.st_mode & 07777, 0640); /* today's */
 }
 
-/* A copy made of hard links (cp -al) has the same kept files: none of them changes, and none gets into this tree. */
+/*
+ * A copy made of hard links (cp -al) has the same kept files: none of them changes, and none gets
+ * into this tree.
+ */
 static void a_linked_copy_of_the_tree_stays_as_it_is(void **state)
 {
 	struct scratch *s = *state;
@@ -1049,8 +1067,8 @@ static bool run_with_fault(const struct scratch *s, bool apply, unsigned at, boo
 }
 
 /*
- * The second run tells what there is; the switch is only thrown when all is in place but the mark, so
- * that what lies there works as before or as patched.
+ * The second run tells what there is; the switch is only thrown when all is in place but the mark,
+ * so that what lies there works as before or as patched.
  */
 static void check_whole(const struct scratch *s)
 {
@@ -1111,7 +1129,10 @@ static void failing_at_any_moment(void **state)
 		faults(*state, i & 1, i & 2, false);
 }
 
-/* What is left is stock, the first edition, today's, or one of them begun: and the next run completes it. */
+/*
+ * What is left is stock, the first edition, today's, or one of them begun: and the next run
+ * completes it.
+ */
 static void replaced_with_faults(const struct scratch *s, bool kill)
 {
 	AUTO_STRBUF struct strbuf stock = {0}, patched = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * src/rdma/ against the stand-in of libibverbs: what works leaves nothing behind, and each thing that can fail
- * is caught, named, and told apart from the others.
+ * src/rdma/ against the stand-in of libibverbs: what works leaves nothing behind, and each thing
+ * that can fail is caught, named, and told apart from the others.
  */
 #include "rdma/loopback.h"
 #include "rdma/rdma_worker.h"
@@ -259,7 +259,10 @@ static void a_round_trip_with_wrong_data_is_found(void **state)
 	}
 }
 
-/* From one word to the largest message, whole and odd: two of each are checked from the first byte to the last. */
+/*
+ * From one word to the largest message, whole and odd: two of each are checked from the first byte
+ * to the last.
+ */
 static void latencies_of_all_sizes_are_checked(void **state)
 {
 	static const uint64_t sizes[] = {2, 7, 8, 9, 220, 221, 4096, 65537, 8 << 20};
@@ -342,7 +345,10 @@ static void a_round_trip_that_fails_names_the_cause(void **state)
 	}
 }
 
-/* The clock of a kernel that asks a device for the time: each reading takes so long, and nothing else takes any. 0: not so. */
+/*
+ * The clock of a kernel that asks a device for the time: each reading takes so long, and nothing
+ * else takes any. 0: not so.
+ */
 static _Thread_local uint64_t slow_clock_ns;
 static _Thread_local uint64_t slow_now_ns;
 
@@ -433,7 +439,10 @@ static void several_queues_share_the_window(void **state)
 	free(j);
 }
 
-/* Both sides have two memories each. Whoever looks at a message's last byte registers them again, without it. */
+/*
+ * Both sides have two memories each. Whoever looks at a message's last byte registers them again,
+ * without it.
+ */
 static void ordering_is_relaxed_for_rates_only(void **state)
 {
 	static const struct {
@@ -665,7 +674,10 @@ static void wrong_data_is_found_in_its_direction(void **state)
 		assert_int_equal(r.cells[way].data, RDMA_DATA_WRONG);
 		assert_int_equal(r.cells[way].value.n, 0);
 		assert_int_equal(r.cells[RDMA_BOTH].data, RDMA_DATA_WRONG);
-		/* The flush of a write is a read, which brings what lies beside: nothing of it is checked. */
+		/*
+		 * The flush of a write is a read, which brings what lies beside: nothing of it is
+		 * checked.
+		 */
 		if (r.cells[other].data != RDMA_DATA_RIGHT)
 			fail_msg("%s: the other way: %s", plan, r.cells[other].failure.text);
 		free(j);
@@ -699,7 +711,10 @@ static void without_verification_wrong_data_is_timed(void **state)
 	free(j);
 }
 
-/* A port that sends to itself has no firewall on its way, and one that has lost its link no other cause. */
+/*
+ * A port that sends to itself has no firewall on its way, and one that has lost its link no other
+ * cause.
+ */
 static void what_else_is_known_changes_the_cause(void **state)
 {
 	static const struct {

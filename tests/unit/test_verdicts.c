@@ -108,7 +108,10 @@ static void findings_give_way_to_proof(void **state)
 	judged_done(&j);
 }
 
-/* Where the NIC's driver takes no dma-buf, nothing is left but nvidia-peermem, and the rules say so. */
+/*
+ * Where the NIC's driver takes no dma-buf, nothing is left but nvidia-peermem, and the rules say
+ * so.
+ */
 static void rules_know_what_nics_take(void **state)
 {
 	struct judged j = judge_recorded("made-up-irdma");

@@ -221,8 +221,8 @@ static const struct {
 /* clang-format on */
 
 /*
- * Exactly the injected pair. The way back is incomplete, because patterns need both directions. The control arm shows
- * that the devices are well.
+ * Exactly the injected pair. The way back is incomplete, because patterns need both directions. The
+ * control arm shows that the devices are well.
  */
 static void assert_caught(const struct test_result *r, size_t a, size_t b, enum wrong_kind kind,
 			  const char *says, enum pair_state sum)
@@ -264,8 +264,8 @@ static void test_faults(void **state)
 }
 
 /*
- * Every pair at a fifth of what its path should give: compared with each other they are well. (`check` calls that
- * slow too: test_observe.c.)
+ * Every pair at a fifth of what its path should give: compared with each other they are well.
+ * (`check` calls that slow too: test_observe.c.)
  */
 static void test_all_equally_slow(void **state)
 {
@@ -492,7 +492,10 @@ static void test_json(void **state)
 	test_result_done(&r);
 }
 
-/* A peer's access to compressible memory that goes astray leaves the pair as it is, but is not passed over. */
+/*
+ * A peer's access to compressible memory that goes astray leaves the pair as it is, but is not
+ * passed over.
+ */
 static void test_danger(void **state)
 {
 	static const char *const names[DEVICES] = {"host0", "host1", "host2"};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices in a process of their own do what local ones do, and can be got rid of when they do not. */
+/*
+ * Devices in a process of their own do what local ones do, and can be got rid of when they do not.
+ */
 #include "device/worker.h"
 
 #include "base/alloc.h"
@@ -699,8 +701,8 @@ static void test_stopped_while_opening(void **state)
 }
 
 /*
- * Nor can one that takes nothing any more hold the parent up in a call that has no answer. A worker that
- * is stopped stands for it.
+ * Nor can one that takes nothing any more hold the parent up in a call that has no answer. A worker
+ * that is stopped stands for it.
  */
 static void test_worker_takes_nothing(void **state)
 {
@@ -750,8 +752,8 @@ static void be_parent(int out, bool waits)
 }
 
 /*
- * How a worker ended whose parent was killed, pause_ms after it said what it does next; this process
- * inherits it.
+ * How a worker ended whose parent was killed, pause_ms after it said what it does next; this
+ * process inherits it.
  */
 static int end_of_orphan(bool waits, useconds_t pause_ms)
 {
@@ -783,7 +785,10 @@ static void test_parent_dies(void **state)
 	status = end_of_orphan(false, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	/* In the midst of a call that does not end: by force. Killed too early, the parent never called. */
+	/*
+	 * In the midst of a call that does not end: by force. Killed too early, the parent never
+	 * called.
+	 */
 	do {
 		status = end_of_orphan(true, pause_ms);
 		pause_ms *= 4;

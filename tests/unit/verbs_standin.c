@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libibverbs: NICs whose ports carry data between registered memories of this process, and that
- * fail on demand. As GPU memory it takes what the host back end hands out as a file.
+ * A stand-in for libibverbs: NICs whose ports carry data between registered memories of this
+ * process, and that fail on demand. As GPU memory it takes what the host back end hands out as a
+ * file.
  *
- * A process serves its registered memory to the other processes of this user, as a NIC does: a queue
- * pair's number says which process it is in. So two hosts are two processes.
+ * A process serves its registered memory to the other processes of this user, as a NIC does: a
+ * queue pair's number says which process it is in. So two hosts are two processes.
  *
  * VERBS_STANDIN is read when the devices are listed; words, with blanks between them:
  *	nics=N            so many devices, mlx5_0 and on; 1 by default
@@ -448,7 +449,9 @@ EXPORT struct verbs_mr *ibv_reg_mr_iova2(struct verbs_pd *pd, void *at, size_t n
 	return ibv_reg_mr(pd, at, n, (int)access);
 }
 
-/* The kernel's order: the operation, then the arguments, then the file, then the exporter's word. */
+/*
+ * The kernel's order: the operation, then the arguments, then the file, then the exporter's word.
+ */
 EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offset, size_t n,
 					  uint64_t iova, int fd, int access);
 EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offset, size_t n,
@@ -631,7 +634,10 @@ static void put_stale(struct region *r, uint64_t offset, const char *from, uint6
 	memcpy(r->at + offset, r->shadow + offset, n);
 }
 
-/* As a NIC writes without relaxed ordering: who sees the last byte sees all others. memcpy writes in any order. */
+/*
+ * As a NIC writes without relaxed ordering: who sees the last byte sees all others. memcpy writes
+ * in any order.
+ */
 static void put_in_order(char *to, const char *from, uint64_t n)
 {
 	memcpy(to, from, n - 1);
@@ -737,7 +743,9 @@ static bool take_receive(struct queue *q, struct verbs_sge *ret, uint64_t *ret_i
 
 /* ---- memory of other processes ---- */
 
-/* What one process asks of another, with the data behind a write, or behind the answer to a read. */
+/*
+ * What one process asks of another, with the data behind a write, or behind the answer to a read.
+ */
 struct errand {
 	uint64_t at, n;
 	uint32_t key, queue; /* of the far side */
@@ -770,7 +778,9 @@ static bool receive_all(int fd, void *data, size_t n)
 	return true;
 }
 
-/* The far side of a transfer, in the process that has the memory: a status, and the data of a read. */
+/*
+ * The far side of a transfer, in the process that has the memory: a status, and the data of a read.
+ */
 static int reach_region(const struct errand *e, char *data)
 {
 	struct region *r;
@@ -791,7 +801,10 @@ static int reach_region(const struct errand *e, char *data)
 	return status;
 }
 
-/* A message has no address: it goes to the first receive request. A write with a number uses one up too. */
+/*
+ * A message has no address: it goes to the first receive request. A write with a number uses one up
+ * too.
+ */
 static int reach_memory(const struct errand *e, char *data)
 {
 	struct queue *q = queues[e->queue & 0xff];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write_made_tree DIR RELEASE: the made-up sources of a release, for scripted tests of the program. */
+/*
+ * write_made_tree DIR RELEASE: the made-up sources of a release, for scripted tests of the program.
+ */
 #include "made_tree.h"
 
 #include <stdio.h>

@@ -2,6 +2,10 @@
 /* Chooses the cheapest possible algorithm, by measured times or by a table of costs. */
 #include "collective/choose.h"
 
+/*
+ * Or twice as many, which any kernel can have: a thread has at most 255 registers. Both divide the
+ * units of a block, as the kernels need it.
+ */
 #define FLAGGED_THREADS 128u
 #define FLAGGED_UNITS   256u /* a block, rank and set */
 #define FLAGGED_ROUNDS  4u   /* with more, chunks are faster between H100 */

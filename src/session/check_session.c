@@ -92,7 +92,7 @@ int check_session_plan(const struct check_session *s, struct planned *ret)
 {
 	const struct planning how = {
 		.from = &s->from,
-		/* The live host's own source keeps answers; the plan reads files anew. */
+		/* The live host's own source keeps answers; the plan reads files again. */
 		.source = s->from.from.n ? s->source : NULL,
 		.lifetime = CHANGE_LASTING};
 

@@ -448,6 +448,7 @@ static void prepare(struct rig *g, const struct trial *t)
 {
 	const u64 bytes = typed_bytes(t->type), size = t->count * in_pieces(g, t->o) * bytes;
 	const u64 all = size + t->count * out_pieces(g, t->o) * bytes + 2 * MARGIN + t->at + bytes;
+	const u64 room = ROOM - t->slice, filled = all < room ? all : room;
 
 	for (size_t r = 0; r < g->n; r++) {
 		for (u64 i = 0; i < t->count * in_pieces(g, t->o); i++) {
@@ -455,8 +456,8 @@ static void prepare(struct rig *g, const struct trial *t)
 
 			memcpy(g->sent[r] + t->slice + i * bytes, &v, bytes);
 		}
-		memset(g->got[r], 0x5a, all < ROOM ? all : ROOM);
-		write_all(g, &g->out[r], t->slice, g->got[r], all < ROOM ? all : ROOM);
+		memset(g->got[r], 0x5a, filled);
+		write_all(g, &g->out[r], t->slice, g->got[r], filled);
 		if (t->in_place)
 			write_all(g, &g->out[r], t->slice + MARGIN + t->at + place_in_out(g, t, r),
 				  g->sent[r] + t->slice, size);

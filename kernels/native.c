@@ -32,29 +32,15 @@ size_t native_args_size(unsigned k)
 	return table[k].args_size;
 }
 
-struct body {
-	unsigned kernel;
-	const void *args;
-};
-
-static void run_body(void *context)
-{
-	const struct body *b = context;
-
-	table[b->kernel].run(b->args);
-}
-
 void native_run(unsigned k, const struct native_block *block, u32 threads,
 		const struct native_flaw *flaw, const void *args)
 {
-	struct body b = {k, args};
-
 	native_block = *block;
 	native_block.flaw = native_flaw_new(flaw);
 	if (threads > 1 && !native_block.flaw)
-		native_team_run(block, threads, run_body, &b);
+		native_team_run(block, threads, table[k].run, args);
 	else
-		run_body(&b);
+		table[k].run(args);
 	native_flaw_free(native_block.flaw);
 	native_block.flaw = NULL;
 }

@@ -23,7 +23,7 @@ struct native_flaw {
 struct native_block_flaw;
 struct native_team;
 
-/* Which block a thread is running, and which thread of it it is. */
+/* Which block a thread is running, and as which of its threads. */
 struct native_block {
 	u32 id, count;
 	u32 thread;

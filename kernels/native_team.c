@@ -11,8 +11,8 @@ struct native_team {
 	/* held until all were started, or not */
 	pthread_mutex_t gate;
 	const struct native_block *block;
-	void (*body)(void *context);
-	void *context;
+	void (*run)(const void *args);
+	const void *args;
 };
 
 struct member {
@@ -58,7 +58,7 @@ static void run_member(struct native_team *t, u32 id)
 	native_block = *t->block;
 	native_block.thread = id;
 	native_block.team = t->threads ? t : NULL;
-	t->body(t->context);
+	t->run(t->args);
 	native_block.team = NULL;
 }
 
@@ -73,13 +73,13 @@ static void *start_member(void *argument)
 	return NULL;
 }
 
-void native_team_run(const struct native_block *block, u32 threads, void (*body)(void *context),
-		     void *context)
+void native_team_run(const struct native_block *block, u32 threads, void (*run)(const void *args),
+		     const void *args)
 {
 	struct native_team t = {.gate = PTHREAD_MUTEX_INITIALIZER,
 				.block = block,
-				.body = body,
-				.context = context};
+				.run = run,
+				.args = args};
 	struct member members[NATIVE_THREADS_MAX];
 	pthread_t ids[NATIVE_THREADS_MAX];
 	u32 started = 1;

@@ -5,8 +5,8 @@
 #include "kernels/native.h"
 
 /*
- * Runs body(context) in each thread of a block, which meet at its barriers. The caller is thread 0.
+ * Calls run(args) in each thread of a block, which meet at its barriers. The caller is thread 0.
  * Where so many cannot be started, in one thread alone.
  */
-void native_team_run(const struct native_block *block, u32 threads, void (*body)(void *context),
-		     void *context);
+void native_team_run(const struct native_block *block, u32 threads, void (*run)(const void *args),
+		     const void *args);

@@ -140,10 +140,10 @@ static void add_choice(struct document *out, const struct simulated_arm *arm)
 		return;
 	document_item(
 		out, STYLE_WARN, 0, "choice",
-		"by libonehop's estimates. In the model another algorithm is over 10 %% faster at "
-		"%zu of %zu sizes, most at %s: %s would take %.2f times as long as %s. On the machine "
+		"by libonehop's estimates. In the model another algorithm takes less than %.2f of "
+		"the time at %zu of %zu sizes, least at %s: %s would take %.2f times as long as %s. On the machine "
 		"itself onehop tune corrects the choice",
-		n, arm->row_n, bytes_text(worst->bytes, bytes),
+		CLEARLY, n, arm->row_n, bytes_text(worst->bytes, bytes),
 		algorithm_word(faster_than_chosen(worst)), least,
 		algorithm_word(worst->choice.algorithm));
 }

@@ -83,10 +83,21 @@ static int run_pairs(struct group_call *calls, size_t n)
 	return pairs_enqueue(calls->comm, calls->call.stream, pairs, count);
 }
 
+/* Since the call another thread may have closed it, or the process forked. */
+static int check_still_open(const struct group_call *calls, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (calls[i].kind != GROUP_OPERATION) /* those are checked once more as a whole */
+			r = comm_check_open(calls[i].comm, pair_words[calls[i].kind]);
+	return r;
+}
+
 /* Sends and receives last: each rank has others, and operations may be anywhere among them. */
 static int run(struct group_call *calls, size_t n)
 {
-	int r = 0;
+	int r = check_still_open(calls, n);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (calls[i].kind == GROUP_OPERATION)

@@ -188,6 +188,17 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 		mix_costs(ret, &direct_paths, 1);
 }
 
+void comm_facts_fit(struct comm_facts *f, unsigned resident)
+{
+	const unsigned threads =
+		f->piped_threads > f->pair_units ? f->piped_threads : f->pair_units;
+	const unsigned each = at_most(threads, f->threads);
+	const unsigned at_once = f->blocks * (resident > each ? resident / each : 1);
+	const unsigned lanes = f->n > 1 ? f->n - 1 : 1;
+
+	f->pair_blocks = at_most(f->pair_blocks, at_once > lanes ? at_once / lanes : 1);
+}
+
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret)
 {

@@ -108,6 +108,13 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 		    struct comm_facts *ret);
 
 /*
+ * resident: device_info.resident_threads, the least of all ranks. Sends and receives with all ranks
+ * get so many blocks that they run at once: a rank's send may wait for one that the same rank makes
+ * to another.
+ */
+void comm_facts_fit(struct comm_facts *f, unsigned resident);
+
+/*
  * Where the ranks' GPUs are (groups_make): direct paths get the costs of the slowest kind, and
  * ranks groups. Where only some pairs are direct, all those of a group are; where none is, there
  * are no groups. groups: those to take, if they can be; NULL: those of the machine.

@@ -64,7 +64,7 @@ static void find_groups(struct opening *x, const struct comm_options *o)
 static int find_facts(struct opening *x, const struct comm_options *o)
 {
 	struct device_set *s = x->shared->set;
-	unsigned blocks = ~0u, threads = ~0u;
+	unsigned blocks = ~0u, threads = ~0u, resident = ~0u;
 	uint32_t reach[COLLECTIVE_RANKS_MAX];
 	int r = reach_each(s, o, reach);
 
@@ -75,8 +75,11 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 			blocks = s->info[i].blocks;
 		if (s->info[i].threads < threads)
 			threads = s->info[i].threads;
+		if (s->info[i].resident_threads < resident)
+			resident = s->info[i].resident_threads;
 	}
 	comm_facts_mix((unsigned)s->n, reach, blocks, threads, &x->facts);
+	comm_facts_fit(&x->facts, resident);
 	find_times(x, o);
 	find_groups(x, o);
 	slots_make(&x->facts, &x->slots);

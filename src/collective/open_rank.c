@@ -10,8 +10,8 @@
 
 /* What ranks send each other. */
 struct card {
-	int32_t result;           /* 0, or the errno with which the rank fails */
-	uint32_t blocks, threads; /* of its device */
+	int32_t result;                     /* 0, or the errno with which the rank fails */
+	uint32_t blocks, threads, resident; /* of its device: device_info */
 	uint32_t no_p2p;
 	uint32_t reach; /* a bit for each rank whose memory it may store into, as far as it knows */
 	char pci[16];
@@ -67,7 +67,7 @@ static int check_devices(const struct opening *x)
 static void make_facts(struct opening *x)
 {
 	uint32_t reach[COLLECTIVE_RANKS_MAX], no_p2p = 0;
-	unsigned blocks = ~0u, threads = ~0u;
+	unsigned blocks = ~0u, threads = ~0u, resident = ~0u;
 
 	for (int i = 0; i < x->n; i++)
 		no_p2p |= x->cards[i].no_p2p;
@@ -77,8 +77,11 @@ static void make_facts(struct opening *x)
 			blocks = x->cards[i].blocks;
 		if (x->cards[i].threads < threads)
 			threads = x->cards[i].threads;
+		if (x->cards[i].resident < resident)
+			resident = x->cards[i].resident;
 	}
 	comm_facts_mix((unsigned)x->n, reach, blocks, threads, &x->facts);
+	comm_facts_fit(&x->facts, resident);
 	slots_make(&x->facts, &x->slots);
 }
 
@@ -90,6 +93,7 @@ static struct card own_card(const struct opening *x)
 	if (info) {
 		c.blocks = info->blocks;
 		c.threads = info->threads;
+		c.resident = info->resident_threads;
 		memcpy(c.pci, info->pci, sizeof(c.pci));
 	}
 	return c;

@@ -79,8 +79,7 @@ static struct pair_lane lane_of(const struct onehop_comm *c, u32 peer, u32 first
 
 /*
  * Lane k pairs the ranks whose sum is k, modulo n: each rank with one other, and both have it at
- * the same place. Blocks start in ascending order, so launches end even if only one block of each
- * rank runs at a time.
+ * the same place.
  */
 static int fill_lanes(const struct onehop_comm *c, const struct pair_call *calls, size_t n,
 		      struct collective_pairs_args *a)
@@ -196,7 +195,10 @@ int pairs_enqueue(struct onehop_comm *c, void *stream, const struct pair_call *c
 					  .n = c->facts.n,
 					  .me = c->me,
 					  .blocks = c->facts.pair_blocks};
-	struct launch l = {.kernel = KERNEL_collective_pairs, .args = &a, .args_size = sizeof(a)};
+	struct launch l = {.kernel = KERNEL_collective_pairs,
+			   .args = &a,
+			   .args_size = sizeof(a),
+			   .together = true};
 	struct collective_messages_args simple;
 	struct agree_message messages[PAIR_ITEMS];
 	struct comm_shown shown = {.name = "send and recv", .messages = messages};

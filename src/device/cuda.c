@@ -313,7 +313,7 @@ static int load_all(struct cuda_set *c, int device, const struct cuda_place *pla
 
 	if (r == 0 && collectives && collectives_ptx[0])
 		r = cuda_load_kernels(c, device, CUDA_MODULE_COLLECTIVE, collectives_ptx);
-	return r;
+	return r < 0 || !collectives || !collectives_ptx[0] ? r : cuda_find_resident(c, device);
 }
 
 static int open_device(struct cuda_set *c, int device, const struct cuda_place *place,

@@ -143,6 +143,9 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	X(cuModuleUnload, "cuModuleUnload", true, (struct cu_module *m)) \
 	X(cuFuncGetAttribute, "cuFuncGetAttribute", true, \
 	  (int *ret, int attribute, struct cu_function *f)) \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor, \
+	  "cuOccupancyMaxActiveBlocksPerMultiprocessor", true, \
+	  (int *ret, struct cu_function *f, int threads, size_t shared_bytes)) \
 	X(cuFuncLoad, "cuFuncLoad", false, (struct cu_function *f)) \
 	X(cuLaunchKernel, "cuLaunchKernel", true, \
 	  (struct cu_function *f, unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, \

@@ -2,6 +2,7 @@
 /* The kernels on a GPU: compiled by the driver from the PTX when a set is opened, and launched. */
 #include "device/cuda_impl.h"
 
+#include "base/array.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -36,6 +37,29 @@ static int load_function(struct cuda_set *c, int device, enum device_kernel kern
 		return err_wrap(r, "kernel %s", kernels[kernel].name);
 	d->functions[kernel] = f;
 	d->max_threads[kernel] = (unsigned)max;
+	return 0;
+}
+
+#define WARPS 128 /* threads, which a multiprocessor's four schedulers share */
+
+int cuda_find_resident(struct cuda_set *c, int device)
+{
+	static const enum device_kernel sends[] = {KERNEL_collective_pairs,
+						   KERNEL_collective_messages};
+	const struct cuda_device *d = &c->devices[device];
+	unsigned least = ~0u;
+
+	for (size_t i = 0; i < ARRAY_LEN(sends); i++) {
+		int blocks = 0;
+		const int r = CUDA(c, device, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks,
+				   d->functions[sends[i]], WARPS, 0);
+
+		if (r < 0)
+			return r;
+		if ((unsigned)blocks * WARPS < least)
+			least = (unsigned)blocks * WARPS;
+	}
+	c->set.info[device].resident_threads = least;
 	return 0;
 }
 

@@ -41,6 +41,11 @@ struct device_info {
 	unsigned sm;  /* compute capability times 10: 90 */
 	unsigned blocks;  /* multiprocessors: how many blocks run at once */
 	unsigned threads; /* per block, at most */
+	/*
+	 * Of one multiprocessor, that run at once in blocks of the kernels of sends and receives; 0:
+	 * kernels of collectives are not loaded.
+	 */
+	unsigned resident_threads;
 	unsigned copy_engines;
 	/* not 0: it shows a desktop, and kernels that run for seconds are ended */
 	unsigned ends_kernels;
@@ -118,6 +123,11 @@ struct launch {
 	unsigned blocks, threads; /* threads: clipped to device_info.threads */
 	const void *args;         /* struct NAME_args; copied */
 	size_t args_size;
+	/*
+	 * A block may wait for any other, so all have to run at once. A GPU does that where there
+	 * is room for all of them; the host back end otherwise runs device_info.blocks at a time.
+	 */
+	bool together;
 };
 
 struct device_set;

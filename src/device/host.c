@@ -202,7 +202,7 @@ static void describe(struct host_set *h, size_t i)
 	d->number = r->number[i];
 	d->ordinal = -1;
 	d->blocks = r->host.blocks ? r->host.blocks : blocks_at_once(h->set.n);
-	d->threads = r->host.threads ? r->host.threads : 1;
+	d->threads = d->resident_threads = r->host.threads ? r->host.threads : 1;
 	d->copy_engines = 1;
 	d->memory_bytes = d->free_bytes = r->host.memory_bytes;
 }

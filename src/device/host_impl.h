@@ -72,6 +72,7 @@ struct host_copy {
 struct host_kernel {
 	enum device_kernel kernel;
 	unsigned blocks, threads;
+	unsigned at_once; /* of the blocks */
 	_Alignas(8) unsigned char args[HOST_ARGS_MAX];
 };
 

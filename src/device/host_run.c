@@ -72,7 +72,7 @@ static void run_kernel(struct host_stream *s, struct host_op *op)
 
 	if (!host_passage_begin(s->h, op, &p))
 		return;
-	parallel_for(op->kernel.blocks, s->h->set.info[s->device].blocks, run_block, (void *)&g);
+	parallel_for(op->kernel.blocks, op->kernel.at_once, run_block, (void *)&g);
 	if (host_passage_pace(s->h, &p, 1, 1))
 		host_passage_end(&p);
 }

@@ -431,6 +431,7 @@ int host_launch(struct device_set *set, struct stream stream, const struct launc
 		return -EINVAL;
 	most = s->h->set.info[s->device].threads;
 	op.kernel.threads = l->threads < most ? l->threads : most;
+	op.kernel.at_once = l->together ? l->blocks : s->h->set.info[s->device].blocks;
 	if (l->kernel >= KERNEL_N || l->blocks == 0 || l->threads == 0 ||
 	    l->args_size != native_args_size(l->kernel))
 		return err_set(EINVAL,

@@ -794,6 +794,28 @@ static void ranges_of_what_is_faster_are_its_sizes(void **state)
 	}
 }
 
+/* Those of all lanes at once, unless even one of each has no room. */
+static void blocks_of_sends_run_at_once(void **state)
+{
+	static const struct {
+		unsigned n, blocks, resident, expected;
+		bool direct;
+	} rows[] = {
+		{2, 132, 768, 128, true}, {4, 132, 768, 64, true},  {8, 132, 768, 32, true},
+		{8, 24, 768, 10, true},   {4, 24, 768, 8, false},   {3, 1, 512, 1, false},
+		{8, 2, 256, 1, true},     {1, 132, 768, 128, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct comm_facts f;
+
+		comm_facts_make(rows[i].n, rows[i].direct, rows[i].blocks, 1024, &f);
+		comm_facts_fit(&f, rows[i].resident);
+		assert_int_equal(f.pair_blocks, rows[i].expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -817,6 +839,7 @@ int main(void)
 		cmocka_unit_test(some_direct_pairs_are_used_in_levels),
 		cmocka_unit_test(groups_are_direct_within),
 		cmocka_unit_test(groups_go_round_pairs_that_are_not_direct),
+		cmocka_unit_test(blocks_of_sends_run_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -792,6 +792,65 @@ static void a_group_outlives_a_communicator(void **state)
 	close_all(&b);
 }
 
+static void *close_both(void *comms)
+{
+	struct onehop_comm **c = comms;
+
+	onehop_close(c[0]);
+	onehop_close(c[1]);
+	return NULL;
+}
+
+/* Another thread does not know this one's group. */
+static void closed_while_a_group_is_open(void **state)
+{
+	struct onehop_comm *c[2];
+	pthread_t thread;
+	int there[2];
+
+	(void)state;
+	assert_ok(onehop_open_all(2, NULL, &simulated, c));
+	assert_ok(onehop_group_start());
+	assert_ok(onehop_send(c[0], &there[0], 1, ONEHOP_INT32, 1, NULL));
+	assert_ok(onehop_recv(c[1], &there[1], 1, ONEHOP_INT32, 0, NULL));
+	assert_int_equal(pthread_create(&thread, NULL, close_both, c), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	expect_error(onehop_group_end(), -EINVAL, "send: the communicator was closed");
+}
+
+/*
+ * Rank 0 sends to both others in one group; 2 passes it on to 1, which takes that first. So on rank
+ * 0 what goes to 1 waits for what goes to 2, whichever comes first among its lanes.
+ */
+static void messages_that_wait_for_each_other(void **state)
+{
+	const size_t bytes = 1 << 20;
+	unsigned char *buffer[4];
+	struct all a;
+
+	(void)state;
+	for (int way = 0; way < 2; way++) {
+		open_all(&a, &(struct onehop_options){.simulated = 1, .no_p2p = way});
+		for (int i = 0; i < 4; i++)
+			assert_ok(
+				onehop_alloc(a.comms[i == 3 ? 1 : i], bytes, (void **)&buffer[i]));
+		memset(buffer[0], 0x5a, bytes);
+		assert_ok(onehop_group_start());
+		assert_ok(onehop_send(a.comms[0], buffer[0], bytes, ONEHOP_INT8, 1, NULL));
+		assert_ok(onehop_send(a.comms[0], buffer[0], bytes, ONEHOP_INT8, 2, NULL));
+		assert_ok(onehop_group_end());
+		assert_ok(onehop_recv(a.comms[2], buffer[2], bytes, ONEHOP_INT8, 0, NULL));
+		assert_ok(onehop_send(a.comms[2], buffer[2], bytes, ONEHOP_INT8, 1, NULL));
+		assert_ok(onehop_recv(a.comms[1], buffer[1], bytes, ONEHOP_INT8, 2, NULL));
+		assert_ok(onehop_recv(a.comms[1], buffer[3], bytes, ONEHOP_INT8, 0, NULL));
+		for (int i = 0; i < 3; i++)
+			assert_ok(onehop_wait(a.comms[i], NULL));
+		for (int i = 1; i < 4; i++)
+			assert_memory_equal(buffer[i], buffer[0], bytes);
+		close_all(&a);
+	}
+}
+
 static void sizes_that_differ(void **state)
 {
 	static const struct {
@@ -862,6 +921,8 @@ int main(void)
 		cmocka_unit_test(operations_between_messages),
 		cmocka_unit_test(what_groups_refuse),
 		cmocka_unit_test(a_group_outlives_a_communicator),
+		cmocka_unit_test(closed_while_a_group_is_open),
+		cmocka_unit_test(messages_that_wait_for_each_other),
 		cmocka_unit_test(sizes_that_differ),
 		cmocka_unit_test(a_peer_that_does_not_come),
 	};

@@ -64,14 +64,16 @@ enum onehop_type {
  */
 enum onehop_op { ONEHOP_SUM, ONEHOP_PROD, ONEHOP_MAX, ONEHOP_MIN, ONEHOP_AVG, ONEHOP_OP_N };
 
-/* All zero: the defaults. All ranks pass the same, except contexts. Used during the call only. */
+/* All zero: the defaults. Used during the call only. */
 struct onehop_options {
-	unsigned limit_ms; /* how long an operation waits for another rank; 0: 30 s */
-	int no_p2p;        /* not 0: all data goes through the host's memory */
+	unsigned limit_ms; /* how long this rank waits for another one; 0: 30 s */
+	int no_p2p;        /* not 0, on any rank: all data goes through the host's memory */
 	/*
 	 * The path of a table that `onehop tune` wrote; NULL: times are estimated. All ranks use
-	 * rank 0's. A table of other GPUs is not used (onehop_expect tells). -EINVAL: the file is
-	 * damaged, and the sentence names the line.
+	 * rank 0's, or estimates if it names none. A table of other GPUs is not used (onehop_expect
+	 * shows that). Each rank that names a file reads it: -EINVAL: the file is damaged, and the
+	 * sentence names the line; -ENOENT, -EACCES or another error: it cannot be read. The other
+	 * ranks then get -ETIMEDOUT at their limit.
 	 */
 	const char *tune_file;
 	/*
@@ -80,8 +82,9 @@ struct onehop_options {
 	 */
 	void *const *contexts;
 	/*
-	 * Not 0: devices are simulated by threads of this process, on any machine. Any memory of
-	 * the process is then the device's. The only stream is NULL.
+	 * Not 0, on all ranks: devices are simulated by threads of this process, on any machine.
+	 * Any memory of the process is then the device's. The only stream is NULL. Device numbers
+	 * are ignored. Each device has 256 MiB, and so has the host's pinned memory (onehop_alloc).
 	 */
 	int simulated;
 };
@@ -92,17 +95,21 @@ struct onehop_options {
  * memory used: up to 64 MiB per GPU, in addition to the driver's own. What ranks send that have no
  * P2P access to the receiver goes through pinned host memory: up to 103 MiB for all ranks together.
  * -ENODEV: no driver or no such device. -EBUSY: another process uses the device exclusively.
+ * -EINVAL: a wrong argument, or the same GPU for two ranks.
  */
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
 		    struct onehop_comm **ret);
 
 /*
- * Opens one rank. The others are other processes of this host and user. All pass the same key (1 to
- * 63 bytes, used by this run alone), n and options. Waits at most options->limit_ms for the others.
- * device: CUDA's number in this process.
- * -ETIMEDOUT: a rank did not come. -EINVAL or -EPROTO: they disagree. -EEXIST: two processes claim
- * to be one rank; the second of them gets this at once, the others only if a rank is missing at the
- * limit.
+ * Opens one rank. The others are processes, or other threads, of this host and user; one thread
+ * cannot open two ranks, because the call waits for all of them, at most options->limit_ms. All
+ * pass the same key (1 to 63 bytes, used by this run alone) and n. device: CUDA's number in this
+ * process.
+ * -ETIMEDOUT: a rank did not come. -EINVAL: a wrong argument, or two ranks are on one GPU. -EPROTO:
+ * a rank has another n than rank 0. -EEXIST: two claim to be one rank. The rank with another n, or
+ * the later one of the two, gets its error at once, the others only at the limit, and only if a
+ * rank is missing then: otherwise they open. A rank too many that comes after all have come gets
+ * -ETIMEDOUT at its limit.
  */
 int onehop_open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret);
@@ -120,7 +127,8 @@ struct onehop_exchange {
 
 /*
  * The same, where the caller can already exchange data between the ranks instead of agreeing on a
- * key. Calls all_gather exactly once, on every rank, also on those that fail.
+ * key. Calls all_gather exactly once, on every rank, also on those that fail (but for -EINVAL
+ * because of n or exchange).
  * -EXDEV: a rank is on another host, in another network namespace, or of another user; -EPROTO: a
  * rank has another version of libonehop. All ranks get that error at once, without waiting for the
  * limit.
@@ -129,16 +137,18 @@ int onehop_open_exchange(const struct onehop_exchange *exchange, int rank, int n
 			 const struct onehop_options *options, struct onehop_comm **ret);
 
 /*
- * Operations of this rank that still wait for another one give up. Frees what the communicator
- * holds; for ranks of one process that happens when the last one is closed. Afterwards streams with
- * its operations must not be used, nor graphs with them launched. NULL does nothing.
+ * Aborts this rank (see onehop_abort). Frees what the communicator holds; for ranks of one process
+ * that happens when the last one is closed. Afterwards streams with its operations must not be
+ * used, nor graphs with them launched. NULL does nothing.
  */
 void onehop_close(struct onehop_comm *comm);
 
 /*
  * All operations of this rank that wait for another one, now or later, give up within a
- * millisecond, also in graphs. Operations that are enqueued later fail with -ECANCELED. Frees
- * nothing: call onehop_close afterwards. Does not wait, not even for a thread that is enqueueing.
+ * millisecond, also in graphs. Operations that are enqueued later fail with -ECANCELED. Other ranks
+ * do not learn of it: they wait for this one until their limit and then report that it did not take
+ * part (-ETIMEDOUT), unless they are aborted too. Frees nothing: call onehop_close afterwards. Does
+ * not wait, not even for a thread that is enqueueing.
  */
 int onehop_abort(struct onehop_comm *comm);
 
@@ -151,7 +161,7 @@ int onehop_abort(struct onehop_comm *comm);
  * Buffers are any memory that kernels of the rank's device can use, at any address, and need not be
  * registered. in == out is allowed, except for onehop_all_gather, where it must be
  * in == out + rank * count (in elements). So is out == in + rank * count for onehop_reduce_scatter.
- * Where they overlap otherwise the call is -EINVAL.
+ * Where they overlap otherwise the call is -EINVAL. count may be 0; buffers may then be NULL.
  *
  * -EINVAL: a wrong argument, memory that the device cannot use, or a closed communicator; nothing
  * was enqueued.
@@ -190,11 +200,13 @@ int onehop_barrier(struct onehop_comm *comm, void *stream);
 /*
  * Sends count elements to rank peer, or receives them from it. The n-th send of a rank to another
  * one meets the n-th receive there, in the order of the calls (in a group: of one stream). Only
- * these two ranks take part. A send may end before its receive has started. Neither moves before
- * the other while both are in one group, so ranks that exchange data call onehop_group_start
- * before, and onehop_group_end after it. At most 96 sends and receives of one communicator and
- * stream in a group. A rank may send to itself in a group that also receives it. Where the numbers
- * of bytes differ, the later of the two calls is -EPROTO, and onehop_check on all ranks.
+ * these two ranks take part. A large send may wait until its receive runs; a small one may end
+ * before its receive has started (the sizes: docs/collectives.md). So ranks that exchange data put
+ * both directions into one group: those move at the same time. What a group receives into must not
+ * overlap another buffer of its sends and receives; that is not checked. At most 96 of one
+ * communicator and stream in a group. A rank may send to itself in a group that also receives it.
+ * Where the numbers of bytes differ, the later of the two calls is -EPROTO, and onehop_check on all
+ * ranks.
  */
 int onehop_send(struct onehop_comm *comm, const void *in, size_t count, enum onehop_type type,
 		int peer, void *stream);
@@ -211,7 +223,7 @@ int onehop_recv(struct onehop_comm *comm, void *out, size_t count, enum onehop_t
  * is dropped.
  * onehop_group_end: the error of the first operation that could not be enqueued; those behind it
  * are not, and the communicator should be aborted. If a call in the group failed, nothing is
- * enqueued.
+ * enqueued, and this returns the error of that call (of the last one that failed).
  */
 int onehop_group_start(void);
 int onehop_group_end(void);
@@ -220,7 +232,7 @@ int onehop_group_end(void);
  * Whether an operation gave up while it ran, of this rank or of another one; does not wait. 0;
  * -ETIMEDOUT: a rank did not come in time, and the sentence names it, and the last operation in
  * which it took part if that is known. A rank that came too late gets this too: the others do not
- * wait any more. -EPROTO: ranks called different things; -ECANCELED: the communicator was closed.
+ * wait any more. -EPROTO: ranks called different things; -ECANCELED: this rank was aborted.
  * An operation that gave up still ends its kernel normally, so call this after synchronising the
  * stream.
  */

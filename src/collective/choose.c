@@ -3,8 +3,8 @@
 #include "collective/choose.h"
 
 /*
- * Or twice as many, which any kernel can have: a thread has at most 255 registers. Both divide the
- * units of a block, as the kernels need it.
+ * A power of two divides the units of a block, as the kernels need it. Or twice as many, which any
+ * kernel can have: a thread has at most 255 registers.
  */
 #define FLAGGED_THREADS 128u
 #define FLAGGED_UNITS   256u /* a block, rank and set */
@@ -173,7 +173,8 @@ void comm_facts_mix(unsigned n, const uint32_t *reach, unsigned blocks, unsigned
 	*ret = (struct comm_facts){.n = n, .blocks = blocks, .threads = threads};
 	set_reach(ret, reach);
 	ret->chunks = ret->direct ? 1 : HOST_CHUNKS;
-	ret->flagged_threads = at_most(FLAGGED_THREADS, threads);
+	for (ret->flagged_threads = FLAGGED_THREADS; ret->flagged_threads > threads;)
+		ret->flagged_threads /= 2;
 	ret->flagged_units = FLAGGED_UNITS * (ret->direct && n == 2 ? 2 : 1);
 	ret->piped_threads =
 		at_most(ret->direct && n > 2 ? DIRECT_THREADS : PIPED_THREADS, threads);

@@ -22,6 +22,11 @@ void nccl_table_algorithms(struct strbuf *out, const double *us);
 /* The most decimals, at most two, that fit the width. */
 void nccl_table_number(double value, int width, char *buf, size_t size);
 
+/* "What P2P gains": the heading and the columns of its table; then a row for each size. */
+void nccl_p2p_head(struct document *out);
+void nccl_p2p_row(struct document *out, uint64_t bytes, const struct collective_cell *on,
+		  const struct collective_cell *off);
+
 /* "data": whether what was checked was right, of all engines, and where it was not. */
 void nccl_report_data(struct document *out, const struct collective_result *r);
 /* "spread": how many times are known well; verbose: the interval of each. */

@@ -297,19 +297,31 @@ static const struct collective_row *row_of(const struct collective_result *r, ui
 	return NULL;
 }
 
-static void add_p2p_row(struct document *out, const struct collective_row *on,
-			const struct collective_row *off)
+void nccl_p2p_head(struct document *out)
 {
-	const struct collective_cell *a = nccl_faster(on), *b = nccl_faster(off);
-	char bytes[BYTES_TEXT_SIZE];
-	double ratio = b->time_us / a->time_us;
+	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
+					      "no P2P us", "GB/s busbw", "speedup"};
+
+	document_blank(out);
+	document_heading(out, "What P2P gains");
+	document_table(out, 2, ARRAY_LEN(columns), 2);
+	document_row(out);
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+		document_cell(out, STYLE_STRONG, "%s", columns[i]);
+}
+
+void nccl_p2p_row(struct document *out, uint64_t bytes, const struct collective_cell *on,
+		  const struct collective_cell *off)
+{
+	double ratio = off->time_us / on->time_us;
+	char size[BYTES_TEXT_SIZE];
 
 	document_row(out);
-	document_cell(out, STYLE_PLAIN, "%s", bytes_text(on->bytes, bytes));
-	document_cell(out, STYLE_PLAIN, "%.2f", a->time_us);
-	document_cell(out, STYLE_PLAIN, "%.2f", a->busbw_gbps);
-	document_cell(out, STYLE_PLAIN, "%.2f", b->time_us);
-	document_cell(out, STYLE_PLAIN, "%.2f", b->busbw_gbps);
+	document_cell(out, STYLE_PLAIN, "%s", bytes_text(bytes, size));
+	document_cell(out, STYLE_PLAIN, "%.2f", on->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", on->busbw_gbps);
+	document_cell(out, STYLE_PLAIN, "%.2f", off->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", off->busbw_gbps);
 	document_cell(out, ratio > 1 ? STYLE_GOOD : STYLE_PLAIN, "%.2f", ratio);
 }
 
@@ -339,20 +351,13 @@ static const char *const no_p2p_texts[ENGINE_N] = {
 void report_nccl_p2p(struct document *out, const struct collective_result *on,
 		     const struct collective_arm *off)
 {
-	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
-					      "no P2P us", "GB/s busbw", "speedup"};
-
-	document_blank(out);
-	document_heading(out, "What P2P gains");
-	document_table(out, 2, ARRAY_LEN(columns), 2);
-	document_row(out);
-	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-		document_cell(out, STYLE_STRONG, "%s", columns[i]);
+	nccl_p2p_head(out);
 	for (size_t i = 0; i < on->row_n; i++) {
 		const struct collective_row *other = row_of(&off->result, on->rows[i].bytes);
 
 		if (other)
-			add_p2p_row(out, &on->rows[i], other);
+			nccl_p2p_row(out, on->rows[i].bytes, nccl_faster(&on->rows[i]),
+				     nccl_faster(other));
 	}
 	document_paragraph(out, STYLE_PLAIN, 2, "%s", no_p2p_texts[on->plan.engine]);
 	add_control(out, off);

@@ -27,8 +27,12 @@ void nccl_p2p_head(struct document *out);
 void nccl_p2p_row(struct document *out, uint64_t bytes, const struct collective_cell *on,
 		  const struct collective_cell *off);
 
-/* "data": whether what was checked was right, of all engines, and where it was not. */
-void nccl_report_data(struct document *out, const struct collective_result *r);
+/* Whether what was checked was right, of all engines, and where it was not. */
+void nccl_report_data(struct document *out, const struct collective_result *r, const char *key);
+/* Its key: "data", or where a run without P2P follows, one that says of which of the two it is. */
+#define NCCL_DATA_ON  "data, P2P"
+#define NCCL_DATA_OFF "data, no P2P"
+const char *nccl_data_key(const struct collective_session *s);
 /* "spread": how many times are known well; verbose: the interval of each. */
 void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose);
 /* "sizes": if there was no memory for all of them. */

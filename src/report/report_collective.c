@@ -24,6 +24,11 @@ static bool is_shim(const struct collective_plan *p)
 
 /* ---- the table ---- */
 
+void report_simulated_devices(struct strbuf *out, int n)
+{
+	strbuf_printf(out, "# " SIMULATED_NOTICE "\n", (size_t)n);
+}
+
 /* Of libonehop; the log says it of the shim. */
 static const char *way_text(const struct collective_result *r)
 {
@@ -77,9 +82,9 @@ static void add_head(struct strbuf *out, const struct collective_arm *arm)
 	strbuf_printf(out, "# %d %s%s\n", r->start.ranks,
 		      text_plural((size_t)r->start.ranks, "rank", "ranks"), way_text(r));
 	for (size_t i = 0; i < r->rank_n; i++)
-		strbuf_printf(out, "# rank %d: %s device %d %s%s%s\n", r->ranks[i].rank,
-			      r->ranks[i].host, r->ranks[i].ordinal, r->ranks[i].pci,
-			      *r->ranks[i].pci ? " " : "", r->ranks[i].name);
+		strbuf_printf(out, "# rank %d: %s%s%s (device %d on %s)\n", r->ranks[i].rank,
+			      r->ranks[i].pci, *r->ranks[i].pci ? " " : "", r->ranks[i].name,
+			      r->ranks[i].ordinal, r->ranks[i].host);
 	add_columns(out, p);
 }
 

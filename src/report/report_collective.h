@@ -24,6 +24,9 @@ struct collective_layout {
 	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
 };
 
+/* A line above a table: that the n devices are not GPUs. */
+void report_simulated_devices(struct strbuf *out, int n);
+
 /*
  * libonehop's, alone or in turn with NCCL. verbose: the time of each algorithm, measured or
  * estimated.

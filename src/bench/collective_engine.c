@@ -190,7 +190,7 @@ SIDE(shim)
 static int check_ranks(const struct bench *b)
 {
 	if (b->ranks > COLLECTIVE_RANKS_MAX)
-		return err_set(ENOTSUP, "libonehop has at most %d ranks, not %d",
+		return err_set(EINVAL, "libonehop has at most %d ranks, not %d",
 			       COLLECTIVE_RANKS_MAX, b->ranks);
 	if (b->meeting && b->set->n > 1)
 		return err_set(

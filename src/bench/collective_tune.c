@@ -144,8 +144,9 @@ static int tune_operation(struct sweep *w, enum nccl_op op, unsigned size)
 }
 
 /*
- * From small to large. When the time is up, larger sizes are left out: the choice takes them to be
- * like the last one. All operations and algorithms of a size are measured or none.
+ * From small to large. When the time is up, larger sizes are left out: the choice goes by the times
+ * of the last one up to four times its size, and by estimates above. All operations and algorithms
+ * of a size are measured or none.
  */
 int bench_tune(struct bench *b)
 {

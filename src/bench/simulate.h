@@ -40,6 +40,17 @@ struct simulated_paths {
 
 struct simulated_paths simulated_paths(const struct simulation *s);
 
+/* Whether the model has NCCL's ring for the operation and the paths, and why not. */
+enum simulated_ring {
+	RING_MODELLED,
+	RING_NO_OPERATION, /* NCCL has no ring for it */
+	RING_NVLINK,       /* all paths are NVLink */
+	RING_MIXED,        /* only some pairs have P2P */
+	RING_N
+};
+
+enum simulated_ring simulated_ring(const struct simulation *s);
+
 /*
  * Rows in order of size; the caller frees them. 0, -ENOMEM, or -EINVAL with a sentence: too few or
  * too many ranks, or a path whose rate is unknown.

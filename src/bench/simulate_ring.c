@@ -29,7 +29,7 @@ static const struct protocol {
 };
 
 /* A ring passes the data on hop by hop; each link carries the share of it that busbw counts. */
-static const struct {
+static const struct ring {
 	enum nccl_op op;
 	unsigned rounds; /* of n - 1 hops */
 	bool parts; /* each link carries (n - 1) / n of the data in each round, else all of it */
@@ -70,19 +70,34 @@ static double fastest_us(const struct simulation *s, struct traffic *t, double b
 	return best;
 }
 
+/* NULL: it has none. */
+static const struct ring *ring_of(enum nccl_op op)
+{
+	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++)
+		if (rings[i].op == op)
+			return &rings[i];
+	return NULL;
+}
+
+enum simulated_ring simulated_ring(const struct simulation *s)
+{
+	if (!ring_of(s->plan.op))
+		return RING_NO_OPERATION;
+	if (simulated_paths(s).mixed)
+		return RING_MIXED;
+	return model_path(s) == MODEL_NVLINK ? RING_NVLINK : RING_MODELLED;
+}
+
 double simulate_ring_us(const struct simulation *s, struct traffic *t, double bytes)
 {
+	const struct ring *ring = ring_of(s->plan.op);
 	const unsigned n = s->paths->device_n;
-	double us, launches = s->plan.graph ? 0 : n * LAUNCH_US;
+	const double launches = s->plan.graph ? 0 : n * LAUNCH_US;
+	double us;
 
-	if (model_path(s) == MODEL_NVLINK || simulated_paths(s).mixed)
+	if (simulated_ring(s) != RING_MODELLED)
 		return 0;
-	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
-		if (rings[i].op != s->plan.op)
-			continue;
-		us = fastest_us(s, t, bytes * rings[i].rounds * (rings[i].parts ? n - 1. : n) / n,
-				rings[i].rounds * (n - 1));
-		return us > launches ? us : launches;
-	}
-	return 0;
+	us = fastest_us(s, t, bytes * ring->rounds * (ring->parts ? n - 1. : n) / n,
+			ring->rounds * (n - 1));
+	return us > launches ? us : launches;
 }

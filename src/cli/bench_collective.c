@@ -50,7 +50,8 @@ static const struct option collective_table[] = {
 
 /* ---- a model ---- */
 
-static int print_model(const struct simulate_session *s, const struct common_options *o)
+static int print_model(const struct simulate_session *s, const struct common_options *o,
+		       bool p2p_off)
 {
 	AUTO_STRBUF struct strbuf table = {0};
 	struct document *out;
@@ -68,6 +69,8 @@ static int print_model(const struct simulate_session *s, const struct common_opt
 	document_title(out, "Collectives, a model");
 	add_page_figures(out, s->figures);
 	report_simulated_basis(out, s);
+	if (p2p_off)
+		report_simulated_p2p(out, s);
 	return show_document(out, o, EXIT_OK);
 }
 
@@ -84,7 +87,7 @@ static int run_model(const struct bench_collective_options *o,
 	if (r < 0)
 		code = fail(r == -ENODEV ? EXIT_NOT_JUDGED : EXIT_REFUSED, "%s", err_msg());
 	else
-		code = print_model(&s, &o->common);
+		code = print_model(&s, &o->common, choice->p2p_off);
 	simulate_session_done(&s);
 	machine_free(m);
 	return code;

@@ -12,6 +12,7 @@
 struct screen {
 	const struct collectives_print *print;
 	struct progress *progress;
+	const struct devices *devices;
 	struct strbuf *table; /* all lines, for a page */
 	bool lost;            /* a part of the output could not be written, as was said */
 };
@@ -35,6 +36,8 @@ static void show_head(void *context, const struct collective_arm *arm)
 	struct screen *s = context;
 	AUTO_STRBUF struct strbuf b = {0};
 
+	if (devices_are_simulated(s->devices) && !arm->off && !s->print->lines_only)
+		report_simulated_devices(&b, arm->result.start.ranks);
 	s->print->layout->head(&b, arm);
 	print_lines(s, arm, &b);
 }
@@ -131,9 +134,9 @@ int collectives_run(const struct collective_choice *choice, const struct collect
 	struct progress progress;
 	const struct session_ear ear = progress_ear(&progress);
 	AUTO_STRBUF struct strbuf table = {0};
-	struct screen screen = {print, &progress, &table, false};
-	const struct collective_view view = {&screen, show_head, show_row, show_foot};
 	struct collective_session s;
+	struct screen screen = {print, &progress, &s.devices, &table, false};
+	const struct collective_view view = {&screen, show_head, show_row, show_foot};
 	int r;
 
 	if (collective_session_begin(&s, choice, &ear, &view) < 0)

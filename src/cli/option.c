@@ -190,14 +190,33 @@ static int take_dashed(struct parser *p, const char *word)
 	return dashes == 1 ? take_letters(p, word) : unknown_option(p, word);
 }
 
+static bool has_option(const struct parser *p, const char *name)
+{
+	return option_find(p->options, name, strlen(name), 2) != NULL;
+}
+
+/* How a recording is named, with the option that --from needs; "": there is no --from. */
+static const char *from_hint(const struct parser *p)
+{
+	static const struct {
+		const char *option, *hint;
+	} hints[] = {
+		{"simulate", " (to read a recording or text: --simulate --from FILE)"},
+		{"device", " (to read a recording or text: --device host --from FILE)"},
+		{"from", " (to read a recording or text: --from FILE)"},
+	};
+
+	for (size_t i = 0; has_option(p, "from") && i < sizeof(hints) / sizeof(hints[0]); i++)
+		if (has_option(p, hints[i].option))
+			return hints[i].hint;
+	return "";
+}
+
 static int take_argument(struct parser *p, const char *word)
 {
 	p->args[p->arg_n] = word;
 	if (p->arg_n == p->max_args)
-		return err_set(E2BIG, "unexpected argument '%s'%s", word,
-			       option_find(p->options, "from", strlen("from"), 2)
-				       ? " (to read a recording or text: --from FILE)"
-				       : "");
+		return err_set(E2BIG, "unexpected argument '%s'%s", word, from_hint(p));
 	p->arg_n++;
 	return 0;
 }

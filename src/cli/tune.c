@@ -2,11 +2,17 @@
 /*
  * onehop tune: which of libonehop's algorithms is the fastest on this machine, kept for its choice.
  */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/state.h"
 #include "cli/collectives.h"
 #include "cli/progress.h"
 #include "report/document.h"
 #include "report/report_collective.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct tune_options {
 	struct common_options common;
@@ -41,11 +47,35 @@ static int print_session(const struct tune_session *s, const struct common_optio
 	return show_document(out, o, EXIT_OK);
 }
 
+/*
+ * Whether the table can be saved, as far as that shows before the measurement. A damaged table is
+ * replaced.
+ */
+static int check_place(const struct tune_session *s)
+{
+	AUTO_FREE char *folder = NULL, *inside = NULL;
+	struct tune_use old;
+	struct stat st;
+	int r = state_folder_make(&folder);
+
+	if (r < 0)
+		return r;
+	inside = xprintf("%s/.", folder);
+	if (access(inside, W_OK | X_OK) < 0)
+		return state_refuse(errno, "write", folder);
+	tune_find(&s->devices, (unsigned)s->devices.request.n, &old);
+	if (lstat(old.path, &st) == 0 && S_ISDIR(st.st_mode))
+		return state_refuse(EISDIR, "write", old.path);
+	return 0;
+}
+
 static int run_session(struct tune_session *s, struct progress *progress,
 		       const struct common_options *o)
 {
 	int r;
 
+	if (check_place(s) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	devices_tell(&s->devices);
 	progress_begin(progress);
 	r = tune_session_run(s);

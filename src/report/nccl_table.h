@@ -22,8 +22,17 @@ void nccl_table_algorithms(struct strbuf *out, const double *us);
 /* The most decimals, at most two, that fit the width. */
 void nccl_table_number(double value, int width, char *buf, size_t size);
 
-/* "data": whether what was checked was right, of all engines, and where it was not. */
-void nccl_report_data(struct document *out, const struct collective_result *r);
+/* "What P2P gains": the heading and the columns of its table; then a row for each size. */
+void nccl_p2p_head(struct document *out);
+void nccl_p2p_row(struct document *out, uint64_t bytes, const struct collective_cell *on,
+		  const struct collective_cell *off);
+
+/* Whether what was checked was right, of all engines, and where it was not. */
+void nccl_report_data(struct document *out, const struct collective_result *r, const char *key);
+/* Its key: "data", or where a run without P2P follows, one that says of which of the two it is. */
+#define NCCL_DATA_ON  "data, P2P"
+#define NCCL_DATA_OFF "data, no P2P"
+const char *nccl_data_key(const struct collective_session *s);
 /* "spread": how many times are known well; verbose: the interval of each. */
 void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose);
 /* "sizes": if there was no memory for all of them. */

@@ -24,6 +24,11 @@ static bool is_shim(const struct collective_plan *p)
 
 /* ---- the table ---- */
 
+void report_simulated_devices(struct strbuf *out, int n)
+{
+	strbuf_printf(out, "# " SIMULATED_NOTICE "\n", (size_t)n);
+}
+
 /* Of libonehop; the log says it of the shim. */
 static const char *way_text(const struct collective_result *r)
 {
@@ -77,9 +82,9 @@ static void add_head(struct strbuf *out, const struct collective_arm *arm)
 	strbuf_printf(out, "# %d %s%s\n", r->start.ranks,
 		      text_plural((size_t)r->start.ranks, "rank", "ranks"), way_text(r));
 	for (size_t i = 0; i < r->rank_n; i++)
-		strbuf_printf(out, "# rank %d: %s device %d %s%s%s\n", r->ranks[i].rank,
-			      r->ranks[i].host, r->ranks[i].ordinal, r->ranks[i].pci,
-			      *r->ranks[i].pci ? " " : "", r->ranks[i].name);
+		strbuf_printf(out, "# rank %d: %s%s%s (device %d on %s)\n", r->ranks[i].rank,
+			      r->ranks[i].pci, *r->ranks[i].pci ? " " : "", r->ranks[i].name,
+			      r->ranks[i].ordinal, r->ranks[i].host);
 	add_columns(out, p);
 }
 
@@ -186,17 +191,17 @@ static void add_standing(struct document *out, const struct collective_result *r
 	}
 	document_item(
 		out, n[SLOWER] ? STYLE_WARN : STYLE_GOOD, 0, key,
-		"faster at %zu of %zu sizes, equal at %zu (the interval of the ratio contains 1), "
+		"faster at %zu of %zu %s, equal at %zu (the interval of the ratio contains 1), "
 		"slower at %zu%s",
-		n[FASTER], r->row_n, n[EQUAL], n[SLOWER],
+		n[FASTER], r->row_n, text_plural(r->row_n, "size", "sizes"), n[EQUAL], n[SLOWER],
 		n[OPEN] ? "; the rest has too few batches for an interval" : "");
 	add_slower(out, r, k);
 	document_item(
 		out, STYLE_PLAIN, 0, "ratio",
-		"time over NCCL's, median of batches that ran in turn; at %zu of %zu sizes the 95 "
+		"time over NCCL's, median of batches that ran in turn; at %zu of %zu %s the 95 "
 		"%% interval is within %g %% of it%s",
-		narrow, r->row_n, NCCL_RATIO_RELATIVE * 100,
-		narrow < r->row_n ? "; the others reached the time limit (--budget)" : "");
+		narrow, r->row_n, text_plural(r->row_n, "size", "sizes"), NCCL_RATIO_RELATIVE * 100,
+		narrow < r->row_n ? "; else the time limit was reached (--budget)" : "");
 }
 
 /* With a table that is used: it may lack the operation, or some sizes. */
@@ -248,7 +253,8 @@ static void add_choice(struct document *out, const struct tune_use *u,
 }
 
 /* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
-static void add_arm(struct document *out, const struct collective_arm *arm, bool verbose)
+static void add_arm(struct document *out, const struct collective_arm *arm, const char *data_key,
+		    bool verbose)
 {
 	const struct collective_result *r = &arm->result;
 	char version[32];
@@ -256,7 +262,7 @@ static void add_arm(struct document *out, const struct collective_arm *arm, bool
 	document_blank(out);
 	if (r->plan.against && r->row_n)
 		add_standing(out, r, is_shim(&r->plan) ? "with the shim" : "against NCCL");
-	nccl_report_data(out, r);
+	nccl_report_data(out, r, data_key);
 	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d %s%s", arm->device,
 		      r->start.ranks, text_plural((size_t)r->start.ranks, "rank", "ranks"),
 		      way_text(r));
@@ -290,7 +296,7 @@ static void add_no_p2p(struct document *out, const struct collective_arm *off)
 
 static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
 {
-	add_arm(out, &s->arms[0], verbose);
+	add_arm(out, &s->arms[0], nccl_data_key(s), verbose);
 	if (!s->arms[1].result.row_n)
 		return;
 	report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);

@@ -24,6 +24,9 @@ struct collective_layout {
 	void (*verdict)(struct document *out, const struct collective_session *s, bool verbose);
 };
 
+/* A line above a table: that the n devices are not GPUs. */
+void report_simulated_devices(struct strbuf *out, int n);
+
 /*
  * libonehop's, alone or in turn with NCCL. verbose: the time of each algorithm, measured or
  * estimated.
@@ -33,6 +36,8 @@ extern const struct collective_layout collective_layout;
 /* The table of a model (--simulate); verbose: the time of each algorithm in it. */
 void report_simulated_table(struct strbuf *out, const struct simulate_session *s,
 			    const struct simulated_arm *arm, bool verbose);
+/* Its gain by P2P, size by size; or that no pair has P2P. */
+void report_simulated_p2p(struct document *out, const struct simulate_session *s);
 /* What the model rests on, and what it says of the choice. */
 void report_simulated_basis(struct document *out, const struct simulate_session *s);
 

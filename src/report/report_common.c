@@ -273,11 +273,7 @@ void add_summary_cells(struct document *out, const struct summary *v)
 
 void add_simulated(struct document *out, size_t n)
 {
-	document_paragraph(
-		out, STYLE_WARN, 0,
-		"SIMULATED DEVICES: %zu, made of threads and memory of this host, not GPUs. The "
-		"results below say nothing about any GPU.",
-		n);
+	document_paragraph(out, STYLE_WARN, 0, SIMULATED_NOTICE, n);
 }
 
 void add_skips(struct document *out, const struct device_skip *skips, size_t n)

@@ -36,7 +36,10 @@ int short_length(const char *name);
 struct summary;
 /* Six cells: median, low, high, least, most, samples. */
 void add_summary_cells(struct document *out, const struct summary *v);
-/* That n simulated devices were used. */
+/* That n simulated devices were used: size_t. */
+#define SIMULATED_NOTICE                                                                           \
+	"SIMULATED DEVICES: %zu, made of threads and memory of this host, not GPUs. The results "  \
+	"below say nothing about any GPU."
 void add_simulated(struct document *out, size_t n);
 struct rdma_failure;
 

@@ -163,13 +163,14 @@ static void add_wrong_cell(struct document *out, const struct collective_result 
 
 	if (c->wrong <= 0)
 		return;
-	document_paragraph(
-		out, STYLE_BAD, 2,
-		"%s%s%s, %s, %s: %lld wrong elements, the first on rank %d is element %llu",
-		r->plan.against ? collective_engine_names[e] : "", r->plan.against ? ", " : "",
-		nccl_op_words[r->plan.op], bytes_text(row->bytes, bytes),
-		place_text((int)(c - first)), (long long)c->wrong, c->wrong_rank,
-		(unsigned long long)c->wrong_index);
+	document_paragraph(out, STYLE_BAD, 2,
+			   "%s%s%s, %s, %s: %lld wrong %s, the first on rank %d is element %llu",
+			   r->plan.against ? collective_engine_names[e] : "",
+			   r->plan.against ? ", " : "", nccl_op_words[r->plan.op],
+			   bytes_text(row->bytes, bytes), place_text((int)(c - first)),
+			   (long long)c->wrong,
+			   text_plural((size_t)c->wrong, "element", "elements"), c->wrong_rank,
+			   (unsigned long long)c->wrong_index);
 }
 
 static void add_wrong_cells(struct document *out, const struct collective_result *r)
@@ -181,23 +182,50 @@ static void add_wrong_cells(struct document *out, const struct collective_result
 		}
 }
 
-void nccl_report_data(struct document *out, const struct collective_result *r)
+/* "the one time", "both times", "all 3 times". */
+#define EACH_TEXT_SIZE (TEXT_ALL_SIZE + 32)
+static const char *each_text(size_t n, const char *one, const char *many,
+			     char buf[static EACH_TEXT_SIZE])
 {
-	size_t checked = nccl_checked(r);
+	char all[TEXT_ALL_SIZE];
 
-	if (wrong_cells(r)) {
-		document_item(out, STYLE_BAD, 0, "data", "WRONG in %d of %zu checked results",
-			      wrong_cells(r), checked);
+	snprintf(buf, EACH_TEXT_SIZE, "%s %s", n == 1 ? "the one" : text_all(n, all),
+		 text_plural(n, one, many));
+	return buf;
+}
+
+/* "the one time", "2 of 3 times". */
+static const char *some_text(size_t part, size_t n, const char *one, const char *many,
+			     char buf[static EACH_TEXT_SIZE])
+{
+	if (n == 1)
+		return each_text(n, one, many, buf);
+	snprintf(buf, EACH_TEXT_SIZE, "%zu of %zu %s", part, n, many);
+	return buf;
+}
+
+void nccl_report_data(struct document *out, const struct collective_result *r, const char *key)
+{
+	const size_t checked = nccl_checked(r), wrong = (size_t)wrong_cells(r);
+	char results[EACH_TEXT_SIZE];
+
+	if (wrong) {
+		document_item(out, STYLE_BAD, 0, key, "WRONG in %s",
+			      some_text(wrong, checked, "checked result", "checked results",
+					results));
 		add_wrong_cells(out, r);
 	} else if (checked == 0) {
-		document_item(out, STYLE_WARN, 0, "data", "not checked");
+		document_item(out, STYLE_WARN, 0, key, "not checked");
 	} else {
-		document_item(
-			out, STYLE_GOOD, 0, "data",
-			"correct in all %zu checked results (checked by the owner, outside the timed "
-			"part)",
-			checked);
+		document_item(out, STYLE_GOOD, 0, key,
+			      "correct in %s (checked by the owner, outside the timed part)",
+			      each_text(checked, "checked result", "checked results", results));
 	}
+}
+
+const char *nccl_data_key(const struct collective_session *s)
+{
+	return s->arms[1].result.row_n ? NCCL_DATA_ON : "data";
 }
 
 /* The widest interval, as a share of its median. */
@@ -227,6 +255,7 @@ static void add_spread(struct document *out, const struct collective_result *r,
 
 void nccl_report_spread(struct document *out, const struct collective_result *r, bool verbose)
 {
+	char times[EACH_TEXT_SIZE];
 	size_t settled = 0, measured = 0;
 
 	for (size_t i = 0; i < r->row_n; i++)
@@ -238,13 +267,14 @@ void nccl_report_spread(struct document *out, const struct collective_result *r,
 		return;
 	if (settled < measured)
 		document_item(out, STYLE_WARN, 0, "spread",
-			      "not stable: %zu of %zu times (95 %% interval wider than %g %% of "
-			      "the median); raise --budget",
-			      measured - settled, measured, r->plan.relative * 100);
+			      "not stable: %s (95 %% interval wider than %g %% of the median); "
+			      "raise --budget",
+			      some_text(measured - settled, measured, "time", "times", times),
+			      r->plan.relative * 100);
 	else
 		document_item(out, STYLE_PLAIN, 0, "spread",
-			      "stable: all %zu times (95 %% interval within %g %% of the median)",
-			      measured, r->plan.relative * 100);
+			      "stable: %s (95 %% interval within %g %% of the median)",
+			      each_text(measured, "time", "times", times), r->plan.relative * 100);
 	if (settled < measured && !verbose)
 		document_hint(out, "-v lists them");
 	for (size_t i = 0; verbose && i < r->row_n; i++)
@@ -264,7 +294,8 @@ void nccl_report_sizes(struct document *out, const struct collective_result *r)
 		      bytes_text(r->start.max_bytes, bytes));
 }
 
-static void add_arm(struct document *out, const struct collective_arm *arm, bool verbose)
+static void add_arm(struct document *out, const struct collective_arm *arm, const char *data_key,
+		    bool verbose)
 {
 	const struct collective_result *r = &arm->result;
 	char version[32];
@@ -276,7 +307,7 @@ static void add_arm(struct document *out, const struct collective_arm *arm, bool
 	if (arm->machine)
 		add_numbering(out, arm->machine);
 	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
-	nccl_report_data(out, r);
+	nccl_report_data(out, r, data_key);
 	nccl_report_spread(out, r, verbose);
 	nccl_report_sizes(out, r);
 	if (arm->log) {
@@ -297,19 +328,31 @@ static const struct collective_row *row_of(const struct collective_result *r, ui
 	return NULL;
 }
 
-static void add_p2p_row(struct document *out, const struct collective_row *on,
-			const struct collective_row *off)
+void nccl_p2p_head(struct document *out)
 {
-	const struct collective_cell *a = nccl_faster(on), *b = nccl_faster(off);
-	char bytes[BYTES_TEXT_SIZE];
-	double ratio = b->time_us / a->time_us;
+	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
+					      "no P2P us", "GB/s busbw", "speedup"};
+
+	document_blank(out);
+	document_heading(out, "What P2P gains");
+	document_table(out, 2, ARRAY_LEN(columns), 2);
+	document_row(out);
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+		document_cell(out, STYLE_STRONG, "%s", columns[i]);
+}
+
+void nccl_p2p_row(struct document *out, uint64_t bytes, const struct collective_cell *on,
+		  const struct collective_cell *off)
+{
+	double ratio = off->time_us / on->time_us;
+	char size[BYTES_TEXT_SIZE];
 
 	document_row(out);
-	document_cell(out, STYLE_PLAIN, "%s", bytes_text(on->bytes, bytes));
-	document_cell(out, STYLE_PLAIN, "%.2f", a->time_us);
-	document_cell(out, STYLE_PLAIN, "%.2f", a->busbw_gbps);
-	document_cell(out, STYLE_PLAIN, "%.2f", b->time_us);
-	document_cell(out, STYLE_PLAIN, "%.2f", b->busbw_gbps);
+	document_cell(out, STYLE_PLAIN, "%s", bytes_text(bytes, size));
+	document_cell(out, STYLE_PLAIN, "%.2f", on->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", on->busbw_gbps);
+	document_cell(out, STYLE_PLAIN, "%.2f", off->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", off->busbw_gbps);
 	document_cell(out, ratio > 1 ? STYLE_GOOD : STYLE_PLAIN, "%.2f", ratio);
 }
 
@@ -323,7 +366,7 @@ static void add_control(struct document *out, const struct collective_arm *off)
 		document_item(out, STYLE_PLAIN, 2, "no P2P", "%zu of %zu connected pairs used P2P",
 			      c.p2p, c.pairs);
 	}
-	nccl_report_data(out, &off->result);
+	nccl_report_data(out, &off->result, NCCL_DATA_OFF);
 }
 
 static const char *const no_p2p_texts[ENGINE_N] = {
@@ -339,20 +382,13 @@ static const char *const no_p2p_texts[ENGINE_N] = {
 void report_nccl_p2p(struct document *out, const struct collective_result *on,
 		     const struct collective_arm *off)
 {
-	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
-					      "no P2P us", "GB/s busbw", "speedup"};
-
-	document_blank(out);
-	document_heading(out, "What P2P gains");
-	document_table(out, 2, ARRAY_LEN(columns), 2);
-	document_row(out);
-	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-		document_cell(out, STYLE_STRONG, "%s", columns[i]);
+	nccl_p2p_head(out);
 	for (size_t i = 0; i < on->row_n; i++) {
 		const struct collective_row *other = row_of(&off->result, on->rows[i].bytes);
 
 		if (other)
-			add_p2p_row(out, &on->rows[i], other);
+			nccl_p2p_row(out, on->rows[i].bytes, nccl_faster(&on->rows[i]),
+				     nccl_faster(other));
 	}
 	document_paragraph(out, STYLE_PLAIN, 2, "%s", no_p2p_texts[on->plan.engine]);
 	add_control(out, off);
@@ -360,7 +396,7 @@ void report_nccl_p2p(struct document *out, const struct collective_result *on,
 
 static void add_verdict(struct document *out, const struct collective_session *s, bool verbose)
 {
-	add_arm(out, &s->arms[0], verbose);
+	add_arm(out, &s->arms[0], nccl_data_key(s), verbose);
 	if (s->arms[1].result.row_n)
 		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
 }

@@ -18,6 +18,12 @@
  */
 #define CLEARLY 0.9
 
+/* Whether NCCL's times were asked for and are modelled. */
+static bool shows_nccl(const struct simulation *s)
+{
+	return s->nccl && simulated_ring(s) == RING_MODELLED;
+}
+
 static void add_columns(struct strbuf *out, bool nccl)
 {
 	static const char columns[] = "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %9s";
@@ -48,9 +54,10 @@ static void add_head(struct strbuf *out, const struct simulate_session *s,
 		     const struct simulated_arm *arm)
 {
 	const struct collective_plan *p = &arm->simulation.plan;
+	const bool nccl = shows_nccl(&arm->simulation);
 
 	strbuf_printf(out, "# MODEL, not a measurement: %s by libonehop%s%s\n",
-		      nccl_op_words[p->op], p->against ? " and by NCCL's ring" : "",
+		      nccl_op_words[p->op], nccl ? " and by NCCL's ring" : "",
 		      p->graph ? ", in a CUDA graph" : ", all ranks started by one thread");
 	strbuf_printf(out, "# %u %s, %s\n", s->paths->device_n,
 		      text_plural(s->paths->device_n, "rank", "ranks"), way_text(&arm->simulation));
@@ -60,17 +67,13 @@ static void add_head(struct strbuf *out, const struct simulate_session *s,
 		strbuf_printf(out, "# rank %u: %s %s\n", i, g->pci->name,
 			      fact_str_or(g->model, "unknown model"));
 	}
-	add_columns(out, p->against);
+	add_columns(out, nccl);
 }
 
 static void add_nccl(struct strbuf *out, const struct simulated_row *row)
 {
 	char time[32], busbw[32];
 
-	if (row->nccl.time_us <= 0) {
-		strbuf_printf(out, "  %7s  %6s  %5s", "-", "-", "-");
-		return;
-	}
 	nccl_table_number(row->nccl.time_us, 7, time, sizeof(time));
 	nccl_table_number(row->nccl.busbw_gbps, 6, busbw, sizeof(busbw));
 	strbuf_printf(out, "  %7s  %6s  %5.2f", time, busbw, row->own.time_us / row->nccl.time_us);
@@ -96,7 +99,7 @@ void report_simulated_table(struct strbuf *out, const struct simulate_session *s
 		nccl_table_row(out, p, &shown);
 		nccl_table_times(out, &row->own);
 		strbuf_printf(out, "  %9s", algorithm_word(row->choice.algorithm));
-		if (p->against)
+		if (shows_nccl(&arm->simulation))
 			add_nccl(out, row);
 		strbuf_putc(out, '\n');
 		if (verbose)
@@ -166,6 +169,26 @@ static void add_p2p(struct document *out, const struct simulate_session *s)
 			      g[s->unsure_pair[1]].pci->name);
 }
 
+/* Why there are no times of NCCL that were asked for. */
+static void add_not_modelled(struct document *out, const struct simulate_session *s)
+{
+	static const char *const why[RING_N] = {
+		[RING_NO_OPERATION] = "NCCL has no ring for this operation, and only its ring is "
+				      "modelled",
+		[RING_NVLINK] = "the GPUs are connected by NVLink, and its ring is modelled only "
+				"over PCIe and through the host's memory",
+		[RING_MIXED] = "only some pairs have P2P, and its ring is modelled only where all "
+			       "pairs or none have it",
+	};
+	const struct simulation *on = &s->arms[0].simulation, *off = &s->arms[1].simulation;
+	const enum simulated_ring ring = simulated_ring(on);
+	const bool only_off = s->arms[1].row_n && simulated_ring(off) == RING_MODELLED;
+
+	if (on->nccl && why[ring])
+		document_item(out, STYLE_PLAIN, 0, "NCCL", "not modelled%s: %s",
+			      only_off ? " with P2P" : "", why[ring]);
+}
+
 void report_simulated_basis(struct document *out, const struct simulate_session *s)
 {
 	const unsigned n = s->paths->device_n;
@@ -182,8 +205,23 @@ void report_simulated_basis(struct document *out, const struct simulate_session 
 		document_item(out, STYLE_WARN, 0, "ranks",
 			      "libonehop has at most %d; the model runs its plans with %u",
 			      COLLECTIVE_RANKS_MAX, n);
-	if (s->arms[0].simulation.nccl && s->arms[0].row_n && s->arms[0].rows[0].nccl.time_us <= 0)
-		document_item(out, STYLE_PLAIN, 0, "NCCL",
-			      "not modelled here: only its ring over PCIe or through the host's "
-			      "memory is");
+	add_not_modelled(out, s);
+}
+
+/* ---- with and without P2P ---- */
+
+void report_simulated_p2p(struct document *out, const struct simulate_session *s)
+{
+	const struct simulated_arm *on = &s->arms[0], *off = &s->arms[1];
+
+	if (!off->row_n) {
+		document_item(
+			out, STYLE_WARN, 0, "--p2p-off",
+			"nothing to compare: no pair has P2P, so the table is already the one "
+			"without it");
+		return;
+	}
+	nccl_p2p_head(out);
+	for (size_t i = 0; i < on->row_n && i < off->row_n; i++)
+		nccl_p2p_row(out, on->rows[i].bytes, &on->rows[i].own, &off->rows[i].own);
 }

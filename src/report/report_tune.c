@@ -32,7 +32,8 @@ static enum algorithm fastest(const struct tuned_times *t, unsigned operation, u
 }
 
 /*
- * "flagged-1 to 16 KiB, piped-2": of consecutive sizes with the same algorithm the last is named.
+ * "flagged-1 to 16 KiB, piped-2 to 64 MiB": of consecutive sizes with the same algorithm the last
+ * is named.
  */
 static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned operation)
 {
@@ -51,7 +52,11 @@ static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned
 		before = a;
 		last = s;
 	}
-	strbuf_puts(out, before == ALGORITHM_N ? "not measured" : algorithm_word(before));
+	if (before == ALGORITHM_N)
+		strbuf_puts(out, "not measured");
+	else
+		strbuf_printf(out, "%s to %s", algorithm_word(before),
+			      bytes_text(tuned_size(last), bytes));
 }
 
 static void add_fastest(struct document *out, const struct tuned_times *t, const char *text)
@@ -109,6 +114,54 @@ static void add_times(struct document *out, const struct tune_session *s, enum t
 	}
 }
 
+/* ---- how far ---- */
+
+/* The largest size that any operation was measured at; something was. */
+static unsigned last_size(const struct tuned_times *t)
+{
+	unsigned last = 0;
+
+	for (unsigned s = 0; s < TUNED_SIZES; s++)
+		for (unsigned o = 0; o < OPERATION_N; o++)
+			if (fastest(t, o, s) != ALGORITHM_N)
+				last = s;
+	return last;
+}
+
+/* Why there are no larger sizes; "": the run ended at its largest. */
+static const char *why_no_larger(const struct tune_session *s, bool all)
+{
+	if (!all)
+		return "; larger sizes did not fit into the time (--budget) or into memory";
+	return devices_are_simulated(&s->devices) ? "; simulated devices are measured no further"
+						  : "";
+}
+
+static void add_measured(struct document *out, const struct tune_session *s)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	char bytes[BYTES_TEXT_SIZE];
+	bool all = true, ends_table = false;
+
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		const enum tuned_kind kind = kinds[k].kind;
+
+		if (!s->measured[kind])
+			continue;
+		const uint64_t last = tuned_size(last_size(&s->table.times[kind]));
+
+		ends_table |= last == tuned_size(TUNED_SIZES - 1);
+		all &= last >= s->run.plan.max_bytes;
+		strbuf_printf(&b, "%s up to %s, ", kinds[k].text, bytes_text(last, bytes));
+	}
+	document_item(out, all ? STYLE_PLAIN : STYLE_WARN, 0, "measured", "%sin %.1f s%s",
+		      strbuf_str(&b), s->run_s, why_no_larger(s, all));
+	document_item(out, STYLE_PLAIN, 0, "larger",
+		      "up to four times the last measured size of an operation, the choice follows "
+		      "from its times there; above, from estimates%s",
+		      ends_table ? ", unless that size is the largest of the table" : "");
+}
+
 /* ---- together ---- */
 
 static void add_devices(struct document *out, const struct tune_session *s)
@@ -124,8 +177,6 @@ static void add_devices(struct document *out, const struct tune_session *s)
 
 void report_tune(struct document *out, const struct tune_session *s, bool verbose)
 {
-	char bytes[BYTES_TEXT_SIZE];
-
 	add_devices(out, s);
 	document_blank(out);
 	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
@@ -148,11 +199,7 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 		document_item(out, STYLE_WARN, 0, "P2P",
 			      "no pair has it, so all data went through the host's memory");
 	document_item(out, STYLE_GOOD, 0, "data", "correct in all measurements");
-	document_item(out, STYLE_PLAIN, 0, "measured", "up to %s, in %.1f s%s",
-		      bytes_text(tuned_size(s->sizes - 1), bytes), s->run_s,
-		      s->sizes < TUNED_SIZES && !devices_are_simulated(&s->devices)
-			      ? "; larger sizes did not fit into memory or time (--budget)"
-			      : "");
+	add_measured(out, s);
 	document_item(out, STYLE_PLAIN, 0, "saved", "%s; onehop bench collective uses it", s->path);
 }
 

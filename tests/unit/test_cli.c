@@ -230,6 +230,12 @@ static void usage_errors_are_one_line(void **state)
 	assert_refused("check extra", 2,
 		       "onehop: unexpected argument 'extra' (to read a recording or text: --from "
 		       "FILE) (see: onehop check --help)\n");
+	assert_refused("bench collective extra", 2,
+		       "onehop: unexpected argument 'extra' (to read a recording or text: "
+		       "--simulate --from FILE) (see: onehop bench collective --help)\n");
+	assert_refused("bench p2p extra", 2,
+		       "onehop: unexpected argument 'extra' (to read a recording or text: --device "
+		       "host --from FILE) (see: onehop bench p2p --help)\n");
 	assert_refused(
 		"check tests/figures/failed/log-ib-status.txt", 2,
 		"onehop: unexpected argument 'tests/figures/failed/log-ib-status.txt' (to read a "

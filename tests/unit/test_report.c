@@ -67,7 +67,7 @@ static void a_time_without_an_interval(void **state)
 	nccl_report_spread(out, &r, true);
 	assert_writes(
 		out, 120, false,
-		"spread  not stable: 1 of 1 times (95 % interval wider than 1 % of the median); raise --budget\n"
+		"spread  not stable: the one time (95 % interval wider than 1 % of the median); raise --budget\n"
 		"  8 B, out of place: 2.00 us, too few batches for an interval, 5 batches of 20\n");
 }
 

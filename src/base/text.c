@@ -136,6 +136,13 @@ void text_copy(char *buf, size_t size, const char *s, size_t n)
 	buf[n] = '\0';
 }
 
+void text_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 void text_last_line(const char *text, char *buf, size_t size)
 {
 	const char *line = NULL;
@@ -152,9 +159,7 @@ void text_last_line(const char *text, char *buf, size_t size)
 		if (first < end)
 			text_copy(buf, size, line + first, end - first);
 	}
-	for (; *buf; buf++)
-		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
-			*buf = '?';
+	text_printable(buf);
 }
 
 bool text_list_has(const char *list, const char *separator, const char *item, size_t n)

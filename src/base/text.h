@@ -34,6 +34,8 @@ char *text_trim(char *s);
 bool text_next_line(const char **line, size_t *n, const char *text);
 /* Copies at most size-1 bytes of a line; always terminates. */
 void text_copy(char *buf, size_t size, const char *s, size_t n);
+/* Control characters become '?', in place. */
+void text_printable(char *text);
 /*
  * The last line with something in it, without white space around it; bytes that would not print
  * become '?'. "" if there is none. For what a program said before it failed.

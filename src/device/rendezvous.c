@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "device/message.h"
 #include "device/rendezvous_impl.h"
 
@@ -78,6 +79,8 @@ static struct rendezvous *rendezvous_new(const struct rendezvous_request *q)
 		return NULL;
 	}
 	memcpy(r->key, q->key, strlen(q->key));
+	memcpy(r->shown, r->key, sizeof(r->shown));
+	text_printable(r->shown);
 	r->rank = q->rank;
 	r->n = q->n;
 	r->one_host = !q->address;
@@ -214,7 +217,7 @@ static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t
 		return err_set(
 			EPROTO,
 			"rank %d at '%s' sent %u bytes in round %u, but rank %d expects %zu in round %u",
-			rank, r->key, f.size, f.round, r->rank, size, r->round);
+			rank, r->shown, f.size, f.round, r->rank, size, r->round);
 	if (err == 0)
 		err = receive_all(fd, data, size, deadline);
 	return err < 0 ? lost(r, rank, err) : 0;

@@ -22,6 +22,7 @@ struct farewell {
 
 struct rendezvous {
 	char key[RENDEZVOUS_KEY_MAX + 1];
+	char shown[RENDEZVOUS_KEY_MAX + 1]; /* the key, for messages */
 	int rank, n;
 	bool one_host;
 	uint32_t round; /* how many exchanges there were */

@@ -97,14 +97,14 @@ static int say_totals(const struct rendezvous *r, uint32_t first, uint32_t rank,
 {
 	return err_set(EPROTO,
 		       "at '%s', rank 0 expects a total of %u ranks, but rank %u a total of %u",
-		       r->key, first, rank, other);
+		       r->shown, first, rank, other);
 }
 
 int rendezvous_lost(const struct rendezvous *r, int rank, int err)
 {
 	const char *did = err == -ETIMEDOUT ? "does not answer" : "closed its connection";
 
-	return err_set(-err, "rank %d of %d at '%s' %s", rank, r->n, r->key, did);
+	return err_set(-err, "rank %d of %d at '%s' %s", rank, r->n, r->shown, did);
 }
 
 int rendezvous_say(const struct rendezvous *r, const struct farewell *f)
@@ -117,8 +117,8 @@ int rendezvous_say(const struct rendezvous *r, const struct farewell *f)
 		return err_set(EEXIST,
 			       "rank %u of %d did not join at '%s', but two processes claim to be "
 			       "rank %u",
-			       f->rank, r->n, r->key, f->other);
-	return err_set(ETIMEDOUT, "rank %u of %d did not join at '%s'", f->rank, r->n, r->key);
+			       f->rank, r->n, r->shown, f->other);
+	return err_set(ETIMEDOUT, "rank %u of %d did not join at '%s'", f->rank, r->n, r->shown);
 }
 
 /* ---- who rank 0 takes in ---- */
@@ -136,7 +136,7 @@ static int refused(const struct rendezvous *r, const struct hello *h)
 {
 	if (h->result == -EEXIST)
 		return err_set(EEXIST, "two processes claim to be rank %d at '%s'", r->rank,
-			       r->key);
+			       r->shown);
 	return say_totals(r, h->n, (uint32_t)r->rank, (uint32_t)r->n);
 }
 
@@ -372,7 +372,7 @@ static int join_as_other(struct rendezvous *r, const struct socket_places *p, ui
 		if (err != -EAGAIN)
 			return err;
 		if (clock_us() >= deadline)
-			return err_set(ETIMEDOUT, "rank 0 of %d did not open '%s'", r->n, r->key);
+			return err_set(ETIMEDOUT, "rank 0 of %d did not open '%s'", r->n, r->shown);
 		pause_before_retry();
 	}
 }

@@ -201,10 +201,9 @@ static int check_devices(const struct devices *d)
 		return err_set(ENODEV, "tune needs at least 2 devices, and there is 1: with one, "
 				       "libonehop has nothing to choose");
 	if (n > COLLECTIVE_RANKS_MAX)
-		return err_set(
-			ENODEV,
-			"libonehop has at most %d ranks, not %zu; choose devices with --gpus",
-			COLLECTIVE_RANKS_MAX, n);
+		return err_set(ENODEV, "libonehop has at most %d ranks, not %zu%s",
+			       COLLECTIVE_RANKS_MAX, n,
+			       devices_are_simulated(d) ? "" : "; choose devices with --gpus");
 	return 0;
 }
 

@@ -314,6 +314,9 @@ static void test_missing(void **state)
 	q.rank = 2;
 	assert_int_equal(rendezvous_join(&q, &r), -ETIMEDOUT);
 	assert_non_null(strstr(err_msg(), "rank 0 of 3 did not open"));
+	q.key = "a\033[2J\nb";
+	assert_int_equal(rendezvous_join(&q, &r), -ETIMEDOUT);
+	assert_string_equal(err_msg(), "rank 0 of 3 did not open 'a?[2J?b'");
 	assert_null(r);
 }
 

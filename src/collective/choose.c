@@ -383,7 +383,7 @@ static void flagged_grid(const struct comm_facts *f, const struct choice_request
 }
 
 /*
- * Through the host fewer threads are faster, up to 10 % where data goes one way and by 1 to 4 % else
+ * Through the host fewer threads are faster, up to 12 % where data goes one way and by 1 to 4 % else
  * (2 and 4 H200; of 64 MB with 4 up to 2 % slower).
  */
 static unsigned piped_threads(const struct comm_facts *f, const struct choice_request *q)

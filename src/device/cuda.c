@@ -305,6 +305,13 @@ static int open_context(struct cuda_set *c, int device)
 	return cuda_alloc_host(c, device, CUDA_TRANSFER_MAX, CU_HOST_PORTABLE, &d->bounce);
 }
 
+static int load_collectives(struct cuda_set *c, int device)
+{
+	int r = cuda_load_kernels(c, device, CUDA_MODULE_COLLECTIVE, collectives_ptx);
+
+	return r < 0 ? r : cuda_find_resident(c, device);
+}
+
 static int load_all(struct cuda_set *c, int device, const struct cuda_place *place,
 		    bool collectives)
 {
@@ -312,8 +319,8 @@ static int load_all(struct cuda_set *c, int device, const struct cuda_place *pla
 	int r = kernels[0] ? cuda_load_kernels(c, device, CUDA_MODULE_COMMON, kernels) : 0;
 
 	if (r == 0 && collectives && collectives_ptx[0])
-		r = cuda_load_kernels(c, device, CUDA_MODULE_COLLECTIVE, collectives_ptx);
-	return r < 0 || !collectives || !collectives_ptx[0] ? r : cuda_find_resident(c, device);
+		r = load_collectives(c, device);
+	return r;
 }
 
 static int open_device(struct cuda_set *c, int device, const struct cuda_place *place,

@@ -169,7 +169,7 @@ int cuda_graph_free(struct device_set *s, struct graph g);
 int cuda_stream_native(struct device_set *s, struct stream stream, void **ret);
 
 /* Compiles the PTX of a module for a device and finds every kernel in it. */
-/* device_info.resident_threads, when the kernels of collectives are loaded. */
-int cuda_find_resident(struct cuda_set *c, int device);
 int cuda_load_kernels(struct cuda_set *c, int device, enum cuda_module module, const char *ptx);
+/* Sets device_info.resident_threads; the kernels of collectives are loaded. */
+int cuda_find_resident(struct cuda_set *c, int device);
 int cuda_launch(struct device_set *s, struct stream stream, const struct launch *l);

@@ -40,7 +40,7 @@ static int load_function(struct cuda_set *c, int device, enum device_kernel kern
 	return 0;
 }
 
-#define WARPS 128 /* threads, which a multiprocessor's four schedulers share */
+#define SMALL_BLOCK 128 /* threads: a warp for each of a multiprocessor's four schedulers */
 
 int cuda_find_resident(struct cuda_set *c, int device)
 {
@@ -52,12 +52,12 @@ int cuda_find_resident(struct cuda_set *c, int device)
 	for (size_t i = 0; i < ARRAY_LEN(sends); i++) {
 		int blocks = 0;
 		const int r = CUDA(c, device, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks,
-				   d->functions[sends[i]], WARPS, 0);
+				   d->functions[sends[i]], SMALL_BLOCK, 0);
 
 		if (r < 0)
 			return r;
-		if ((unsigned)blocks * WARPS < least)
-			least = (unsigned)blocks * WARPS;
+		if ((unsigned)blocks * SMALL_BLOCK < least)
+			least = (unsigned)blocks * SMALL_BLOCK;
 	}
 	c->set.info[device].resident_threads = least;
 	return 0;

@@ -423,7 +423,7 @@ CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	(void)f;
 	(void)shared_bytes;
 	BEGIN;
-	*ret = 1024 / threads;
+	*ret = 768 / threads;
 	return CU_SUCCESS;
 }
 

@@ -255,6 +255,7 @@ static void test_info(void **state)
 	assert_int_equal(s->info[0].sm, 90);
 	assert_int_equal(s->info[0].blocks, 132);
 	assert_int_equal(s->info[0].threads, 1024);
+	assert_int_equal(s->info[0].resident_threads, 0); /* no kernels of collectives */
 	assert_int_equal(s->info[0].copy_engines, 3);
 	assert_int_equal(s->info[0].ends_kernels, 0);
 	assert_int_equal(s->info[0].memory_bytes, 64 * MIB);
@@ -282,6 +283,8 @@ static void test_collectives(void **state)
 	assert_int_equal(cuda_open(&r, &place, &s), 0);
 	assert_int_equal(standin->modules, 4);
 	assert_int_equal(standin->loaded_functions, 2 * KERNEL_N);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(s->info[i].resident_threads, 768);
 	device_close(s);
 }
 

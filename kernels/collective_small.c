@@ -1,47 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The most common small all-reduces: sums and averages of float, half and bfloat16. The protocol,
- * the slots and the numbers of launches are those of collective_flagged.c, which does the rest. A
- * trial kernel needs half the time of collective_flagged for 8 bytes; the difference is thought to
- * be arguments and instructions, so here there are few of them.
+ * the slots and the numbers of launches are those of collective_flagged.c, which does the rest.
+ * Between H200 a third of the time for 8 bytes is instructions, so here there are few of them.
  */
 #include "kernels/collective_units.h"
 
+/*
+ * small_run is compiled for two ranks, for up to four, and for any number: the compiler knows which
+ * bits `all` can have, and `words`, and leaves out the rest.
+ */
 struct small {
 	const struct collective_small_args *a;
-	struct patience patience;
-	u64 slot; /* of the block, in each place */
+	u32 all;   /* a bit for each rank */
+	u32 words; /* addresses and bytes are multiples of 4 */
+	u32 bytes, piece; /* less than 4 GiB */
 	u32 epoch;
+	u64 slot;       /* of the block, in each place */
+	vector16 first; /* in one step, what the thread sends first */
+	struct patience patience;
 };
 
+#define TWO_RANKS  3u
+#define FOUR_RANKS 15u
+
 /* The units of this thread, as in collective_flagged.c. */
-#define SMALL_DATA FLAGGED_DATA_BYTES(0)
+#define SMALL_DATA  FLAGGED_DATA_BYTES(0)
+#define SMALL_FIRST ((block_id() * thread_count() + thread_id()) * SMALL_DATA)
 #define SMALL_UNITS(i, offset, size)                                                               \
-	ROLLED for (u64 i = thread_id(),                                                           \
-		    offset = ((u64)block_id() * thread_count() + thread_id()) * SMALL_DATA;        \
-		    offset < (size) || !i;                                                         \
-		    i += thread_count(),                                                           \
-		    offset += (u64)block_count() * thread_count() * SMALL_DATA)
+	ROLLED for (u32 i = thread_id(), offset = SMALL_FIRST; offset < (size) || !i;              \
+		    i += thread_count(), offset += block_count() * thread_count() * SMALL_DATA)
 
-INLINE u64 unit_at(const struct small *f, u64 index)
+INLINE u64 unit_at(const struct small *f, u32 index)
 {
-	return f->slot + index * FLAGGED_UNIT_BYTES;
+	return f->slot + (u64)index * FLAGGED_UNIT_BYTES;
 }
 
-INLINE u64 unit_bytes(u64 all, u64 begin, u64 piece, u64 offset)
+/* Bytes from `offset` on. */
+INLINE u32 left_of(u32 size, u32 offset)
 {
-	return part_of(all, begin, piece, offset, SMALL_DATA);
+	return offset < size ? size - offset : 0;
 }
 
-INLINE u32 is_other(const struct collective_small_args *a, u32 rank)
+/* Of the `left` bytes at `address`, those of a unit. */
+INLINE vector16 small_load(const struct small *f, u64 address, u32 left)
 {
-	return rank < a->n && rank != a->me;
+	return f->words ? load_unit_words(address, left)
+			: load_unit_data(address, left < SMALL_DATA ? left : SMALL_DATA);
 }
 
-/* Of all but me, in order. */
-INLINE u32 other_rank(const struct collective_small_args *a, u32 k)
+INLINE void small_store(const struct small *f, u64 address, vector16 v, u32 left)
 {
-	return k + (k >= a->me);
+	if (f->words)
+		store_unit_words(address, v, left);
+	else
+		store_unit_data(address, v, left < SMALL_DATA ? left : SMALL_DATA);
+}
+
+INLINE u32 others_of(const struct small *f)
+{
+	return f->all & ~(1u << f->a->me);
+}
+
+/* The k-th of all but me. */
+INLINE u32 other_rank(const struct small *f, u32 k)
+{
+	return k + (k >= f->a->me);
+}
+
+/* Of to or to2. */
+INLINE u32 places_of(const struct small *f, u32 places)
+{
+	return f->all == TWO_RANKS ? 1 : places;
 }
 
 /* As in collective_flagged.c. */
@@ -73,12 +103,33 @@ INLINE u32 small_look(struct small *f, u32 late)
 	return 1;
 }
 
+/* As small_take, of the only other rank. */
+INLINE u32 small_take_one(struct small *f, u64 from, u64 stride, u64 at, vector16 *words)
+{
+	const u32 other = 1 - f->a->me;
+	vector16 unit;
+
+	ROLLED for (u32 polls = 0;; polls++)
+	{
+		unit = load_halves(from + other * stride + at);
+		if (has_come(unit, f->epoch))
+			break;
+		relax(polls);
+		if (small_look(f, other))
+			return 0;
+	}
+	words[0] = words[1] = data_of_unit(unit);
+	return 1;
+}
+
 /*
  * Waits until the unit at `at` has come from every rank of the mask: all are loaded before any is
  * checked, so that their latencies overlap. 0: it gave up.
  */
 INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, vector16 *words)
 {
+	if (f->all == TWO_RANKS)
+		return !mask || small_take_one(f, from, stride, at, words);
 	ROLLED for (u32 polls = 0;; polls++)
 	{
 		vector16 units[COLLECTIVE_RANKS_MAX];
@@ -101,132 +152,155 @@ INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, v
 
 /* ---- reducing ---- */
 
-INLINE vector16 small_reduce(const struct collective_small_args *a, vector16 mine, vector16 *words)
+INLINE vector16 small_reduce(const struct small *f, vector16 mine, vector16 *words)
 {
+	const struct collective_small_args *a = f->a;
+
 	EVERY_RANK(r)
 	words[r] = r == a->me ? mine : words[r];
-	return sum_words(a->type, a->op, a->n, a->scale, words, (1u << a->n) - 1);
+	return sum_words(a->type, a->op, a->n, a->scale, words, f->all);
 }
 
 /* ---- one step ---- */
 
+INLINE vector16 own_unit(const struct small *f, u32 offset)
+{
+	return small_load(f, f->a->in + offset, left_of(f->bytes, offset));
+}
+
 INLINE void small_one(struct small *f)
 {
 	const struct collective_small_args *a = f->a;
-	const u32 others = ((1u << a->n) - 1) & ~(1u << a->me);
 
-	SMALL_UNITS(i, offset, a->bytes)
+	SMALL_UNITS(i, offset, f->bytes)
 	{
-		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const vector16 word = load_unit_data(a->in + offset, n);
+		const vector16 word = i == thread_id() ? f->first : own_unit(f, offset);
 
-		ROLLED for (u32 k = 0; k < a->places; k++)
+		ROLLED for (u32 k = 0; k < places_of(f, a->places); k++)
 			store_unit(a->to[k] + unit_at(f, i), word, f->epoch);
 	}
 	block_set_epoch(a->state, f->epoch);
-	SMALL_UNITS(i, offset, a->bytes)
+	SMALL_UNITS(i, offset, f->bytes)
 	{
-		const u64 n = unit_bytes(a->bytes, 0, a->bytes, offset);
-		const vector16 mine = load_unit_data(a->in + offset, n);
+		const vector16 mine = own_unit(f, offset);
 		vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 
-		if (!small_take(f, a->from, a->from_stride, others, unit_at(f, i), words))
+		if (!small_take(f, a->from, a->from_stride, others_of(f), unit_at(f, i), words))
 			return;
-		if (n)
-			store_unit_data(a->out + offset, small_reduce(a, mine, words), n);
+		small_store(f, a->out + offset, small_reduce(f, mine, words),
+			    left_of(f->bytes, offset));
 	}
 }
 
 /* ---- two steps ---- */
 
-INLINE u64 share_bytes(const struct collective_small_args *a, u32 rank, u64 offset)
+/* From `offset` on in a rank's share. */
+INLINE u32 share_left(const struct small *f, u32 rank, u32 offset)
 {
-	return unit_bytes(a->bytes, rank * a->piece, a->piece, offset);
+	const u32 share = left_of(f->bytes, rank * f->piece);
+
+	return left_of(share < f->piece ? share : f->piece, offset);
 }
 
 /*
  * A block's first unit goes to every rank, even without data: see struct collective_flagged_args.
  */
-INLINE void small_send_shares(const struct small *f, u64 i, u64 offset)
+INLINE void small_send_shares(const struct small *f, u32 i, u32 offset)
 {
 	const struct collective_small_args *a = f->a;
 
-	ROLLED for (u32 k = 0; k < a->places; k++)
+	ROLLED for (u32 k = 0; k < places_of(f, a->places); k++)
 	{
-		const u32 r = other_rank(a, k);
-		const u64 n = share_bytes(a, r, offset);
+		const u32 r = other_rank(f, k), left = share_left(f, r, offset);
 
-		if (n || !i)
+		if (left || !i)
 			store_unit(a->to[k] + unit_at(f, i),
-				   load_unit_data(a->in + r * a->piece + offset, n), f->epoch);
+				   small_load(f, a->in + r * f->piece + offset, left), f->epoch);
 	}
 }
 
-INLINE u32 small_reduce_share(struct small *f, u64 i, u64 offset)
+INLINE u32 small_reduce_share(struct small *f, u32 i, u32 offset)
 {
 	const struct collective_small_args *a = f->a;
-	const u32 others = ((1u << a->n) - 1) & ~(1u << a->me);
-	const u64 n = share_bytes(a, a->me, offset), at = a->me * a->piece + offset;
-	const vector16 mine = load_unit_data(a->in + at, n);
+	const u32 left = share_left(f, a->me, offset), at = a->me * f->piece + offset;
+	const vector16 mine = small_load(f, a->in + at, left);
 	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)}, sum;
 
-	if (!n && i)
+	if (!left && i)
 		return 1;
-	if (!small_take(f, a->from, a->from_stride, others, unit_at(f, i), words))
+	if (!small_take(f, a->from, a->from_stride, others_of(f), unit_at(f, i), words))
 		return 0;
-	if (!n)
+	if (!left)
 		return 1;
-	sum = small_reduce(a, mine, words);
-	ROLLED for (u32 k = 0; k < a->places2; k++)
+	sum = small_reduce(f, mine, words);
+	ROLLED for (u32 k = 0; k < places_of(f, a->places2); k++)
 		store_unit(a->to2[k] + unit_at(f, i), sum, f->epoch);
-	store_unit_data(a->out + at, sum, n);
+	small_store(f, a->out + at, sum, left);
 	return 1;
 }
 
-INLINE u32 small_place_shares(struct small *f, u64 i, u64 offset)
+INLINE u32 small_place_shares(struct small *f, u32 i, u32 offset)
 {
 	const struct collective_small_args *a = f->a;
 	vector16 words[COLLECTIVE_RANKS_MAX] = {vector_of(0, 0)};
 	u32 mask = 0;
 
 	EVERY_RANK(r)
-	if (is_other(a, r) && share_bytes(a, r, offset))
+	if (others_of(f) >> r & 1 && share_left(f, r, offset))
 		mask |= 1u << r;
 	if (!small_take(f, a->from2, a->from2_stride, mask, unit_at(f, i), words))
 		return 0;
 	EVERY_RANK(r)
 	if (mask >> r & 1)
-		store_unit_data(a->out + r * a->piece + offset, words[r],
-				share_bytes(a, r, offset));
+		small_store(f, a->out + r * f->piece + offset, words[r],
+			    share_left(f, r, offset));
 	return 1;
 }
 
 INLINE void small_two(struct small *f)
 {
-	const struct collective_small_args *a = f->a;
-
-	SMALL_UNITS(i, offset, a->piece)
+	SMALL_UNITS(i, offset, f->piece)
 	small_send_shares(f, i, offset);
-	block_set_epoch(a->state, f->epoch);
-	SMALL_UNITS(i, offset, a->piece)
+	block_set_epoch(f->a->state, f->epoch);
+	SMALL_UNITS(i, offset, f->piece)
 	if (!small_reduce_share(f, i, offset))
 		return;
-	SMALL_UNITS(i, offset, a->piece)
+	SMALL_UNITS(i, offset, f->piece)
 	if (!small_place_shares(f, i, offset))
 		return;
 }
 
-KERNEL(collective_small)
+INLINE void small_run(const struct collective_small_args *a, u32 all, u32 words)
 {
-	struct small f = {&a, patience_of(a.limit_ns, a.abort), 0, block_epoch(a.state)};
+	struct small f = {.a = a,
+			  .all = all,
+			  .words = words,
+			  .bytes = (u32)a->bytes,
+			  .piece = (u32)a->piece,
+			  .patience = patience_of(a->limit_ns, a->abort)};
 
+	/* Before the epoch, so that both take the time of one load. In two steps nothing is gained. */
+	f.first = small_load(&f, a->in + SMALL_FIRST, f.piece ? 0 : left_of(f.bytes, SMALL_FIRST));
+	f.epoch = block_epoch(a->state);
 	if (!f.epoch)
 		return;
-	f.slot = (f.epoch & 1) * a.set_bytes + block_id() * a.block_bytes;
+	f.slot = (f.epoch & 1) * a->set_bytes + block_id() * a->block_bytes;
 	if (must_clean(f.epoch))
 		small_clean(&f);
-	if (a.piece)
+	if (f.piece)
 		small_two(&f);
 	else
 		small_one(&f);
+}
+
+KERNEL(collective_small)
+{
+	const u32 all = (1u << a.n) - 1;
+
+	if (a.n > 4 || (a.in | a.out | a.bytes | a.piece) % 4)
+		small_run(&a, all, 0);
+	else if (a.n == 2)
+		small_run(&a, TWO_RANKS, 1);
+	else
+		small_run(&a, all & FOUR_RANKS, 1);
 }

@@ -38,6 +38,30 @@ INLINE u32 is_in_words(u64 address, u64 n)
 	return (address | n) % 4 == 0;
 }
 
+/* Up to three words, of n bytes. */
+INLINE vector16 load_unit_words(u64 address, u64 n)
+{
+	vector16 v = vector_of(0, 0);
+
+	if (n)
+		v[0] = AT(const u32, address);
+	if (n > 4)
+		v[1] = AT(const u32, address + 4);
+	if (n > 8)
+		v[2] = AT(const u32, address + 8);
+	return v;
+}
+
+INLINE void store_unit_words(u64 address, vector16 v, u64 n)
+{
+	if (n)
+		AT(u32, address) = v[0];
+	if (n > 4)
+		AT(u32, address + 4) = v[1];
+	if (n > 8)
+		AT(u32, address + 8) = v[2];
+}
+
 /*
  * The caller's data of a unit, at any address: n bytes, at most 12. (load_part is for the 16 of a
  * vector.) In words, if that is possible: little code is in the way of small operations then.
@@ -47,15 +71,8 @@ INLINE vector16 load_unit_data(u64 address, u64 n)
 	vector16 v = vector_of(0, 0);
 	u64 low = 0;
 
-	if (is_in_words(address, n)) {
-		if (n)
-			v[0] = AT(const u32, address);
-		if (n > 4)
-			v[1] = AT(const u32, address + 4);
-		if (n > 8)
-			v[2] = AT(const u32, address + 8);
-		return v;
-	}
+	if (is_in_words(address, n))
+		return load_unit_words(address, n);
 	ROLLED for (u64 k = 0; k < n && k < 8; k++) low |= (u64)AT(const unsigned char, address + k)
 							   << 8 * k;
 	ROLLED for (u64 k = 8; k < n; k++) v[2] |= (u32)AT(const unsigned char, address + k)
@@ -70,12 +87,7 @@ INLINE void store_unit_data(u64 address, vector16 v, u64 n)
 	const u64 low = v[0] | (u64)v[1] << 32;
 
 	if (is_in_words(address, n)) {
-		if (n)
-			AT(u32, address) = v[0];
-		if (n > 4)
-			AT(u32, address + 4) = v[1];
-		if (n > 8)
-			AT(u32, address + 8) = v[2];
+		store_unit_words(address, v, n);
 		return;
 	}
 	ROLLED for (u64 k = 0; k < n; k++) AT(unsigned char, address + k) =

@@ -16,6 +16,10 @@
 #define CHUNK_MIN      2048u
 #define CHAIN_CHUNKS   16u /* wanted of a block: the last rank begins some chunks late */
 #define HOST_CHUNK_MIN 4096u
+#define HOST_CHUNK     (16u << 10)
+/* See most_of_chunk. Slots of that size take 80 MiB, of which such an operation uses a fifth. */
+#define ONE_WAY_CHUNK (64u << 10)
+#define ONE_WAY_PIECE (16u << 20)
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
@@ -139,11 +143,13 @@ static void size_slots(struct comm_facts *f)
 	const uint64_t inbox_slots = (PIPED_FIRST_SLOTS + PIPED_SECOND_SLOTS) * direct;
 	const uint64_t host_slots = PIPED_FIRST_SLOTS * host + PIPED_SECOND_SLOTS * f->n;
 
-	f->slot_bytes = (f->direct ? 32u << 10 : 16u << 10) / (f->n > 2 ? 2 : 1);
+	f->slot_bytes = (f->direct ? 32u << 10 : HOST_CHUNK) / (f->n > 2 ? 2 : 1);
 	while (f->slot_bytes > CHUNK_MIN &&
 	       (inbox_slots * f->piped_blocks * f->slot_bytes > DIRECT_SLOT_BYTES ||
 		host_slots * f->piped_blocks * f->slot_bytes > HOST_SLOT_BYTES))
 		f->slot_bytes -= CHUNK_MIN;
+	if (f->n == 2 && !has_direct(f))
+		f->slot_bytes = ONE_WAY_CHUNK;
 	f->pair_slot_bytes = f->direct ? 32u << 10 : 64u << 10;
 	while (f->pair_blocks > 1 &&
 	       (direct * PAIR_SLOTS * f->pair_blocks * f->pair_slot_bytes > DIRECT_PAIR_BYTES ||
@@ -382,28 +388,47 @@ static void flagged_grid(const struct comm_facts *f, const struct choice_request
 		p->chunks = 1;
 }
 
+static bool goes_one_way(const struct comm_facts *f, const struct choice_request *q)
+{
+	return q->operation == OPERATION_BROADCAST ||
+	       (q->operation == OPERATION_REDUCE && f->n == 2);
+}
+
 /*
  * Through the host fewer threads are faster, up to 12 % where data goes one way and by 1 to 4 % else
  * (2 and 4 H200; of 64 MB with 4 up to 2 % slower).
  */
 static unsigned piped_threads(const struct comm_facts *f, const struct choice_request *q)
 {
-	const bool one_way = q->operation == OPERATION_BROADCAST ||
-			     (q->operation == OPERATION_REDUCE && f->n == 2);
-
-	return has_direct(f) ? f->piped_threads : at_most(one_way ? 64 : 128, f->threads);
+	return has_direct(f) ? f->piped_threads
+			     : at_most(goes_one_way(f, q) ? 64 : 128, f->threads);
 }
 
 /*
- * Chunks of a block, at least. Through the host what fits into a slot goes as one between two ranks:
- * up to 20 % faster between H200 where there is one step; not tried with more ranks.
+ * Bytes of a chunk, at most. Between two ranks through the host, all chunks under way should stay
+ * in the processor's cache; where data goes one way there are half as many, and large ones take 3 to
+ * 12 % less time, but of broadcasts above 16 MiB 1 to 2 % more (H200). Not tried with more ranks.
+ */
+static uint64_t most_of_chunk(const struct comm_facts *f, const struct choice_request *q)
+{
+	if (has_direct(f) || f->n > 2)
+		return f->slot_bytes;
+	if (goes_one_way(f, q) &&
+	    (q->operation == OPERATION_REDUCE || q->piece[STEPS_ONE] <= ONE_WAY_PIECE))
+		return f->slot_bytes;
+	return at_most(HOST_CHUNK, f->slot_bytes);
+}
+
+/*
+ * Chunks of a block, at least. Through the host what can go as one does between two ranks: up to
+ * 20 % faster between H200 where there is one step; not tried with more ranks.
  */
 static uint64_t few_chunks(const struct comm_facts *f, const struct choice_request *q,
 			   enum algorithm a, uint64_t each)
 {
 	if (a == PIPED_CHAIN && q->period == 1)
 		return CHAIN_CHUNKS;
-	return f->n == 2 && a == PIPED_ONE && each <= f->slot_bytes ? 1 : f->chunks;
+	return f->n == 2 && a == PIPED_ONE && each <= most_of_chunk(f, q) ? 1 : f->chunks;
 }
 
 /* As few chunks as have room in the slots, of equal size: each one costs a step. */
@@ -411,7 +436,7 @@ static void piped_grid(const struct comm_facts *f, const struct choice_request *
 {
 	const uint64_t piece = piece_of(q, p->algorithm);
 	const uint64_t each = ceil_div(piece, f->piped_blocks),
-		       least = ceil_div(each, f->slot_bytes);
+		       least = ceil_div(each, most_of_chunk(f, q));
 	const uint64_t few = few_chunks(f, q, p->algorithm, each);
 	const uint64_t wanted = least > few ? least : few;
 	uint64_t chunk = ceil_div(each, wanted * 16) * 16, blocks;

@@ -483,7 +483,7 @@ static void slots_have_their_limit(void **state)
 	assert_int_equal(slots_size(2, true) / MIB, 52);
 	assert_int_equal(slots_size(4, true) / MIB, 62);
 	assert_int_equal(slots_size(8, true) / MIB, 63);
-	assert_int_equal(slots_size(2, false) / MIB, 42);
+	assert_int_equal(slots_size(2, false) / MIB, 102);
 	assert_int_equal(slots_size(4, false) / MIB, 80);
 	assert_int_equal(slots_size(8, false) / MIB, 102);
 }

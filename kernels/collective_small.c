@@ -12,8 +12,8 @@
  */
 struct small {
 	const struct collective_small_args *a;
-	u32 all;   /* a bit for each rank */
-	u32 words; /* addresses and bytes are multiples of 4 */
+	u32 all;          /* a bit for each rank */
+	u32 words;        /* addresses and bytes are multiples of 4 */
 	u32 bytes, piece; /* less than 4 GiB */
 	u32 epoch;
 	u64 slot;       /* of the block, in each place */
@@ -252,8 +252,7 @@ INLINE u32 small_place_shares(struct small *f, u32 i, u32 offset)
 		return 0;
 	EVERY_RANK(r)
 	if (mask >> r & 1)
-		small_store(f, a->out + r * f->piece + offset, words[r],
-			    share_left(f, r, offset));
+		small_store(f, a->out + r * f->piece + offset, words[r], share_left(f, r, offset));
 	return 1;
 }
 

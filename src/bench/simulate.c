@@ -18,11 +18,19 @@
 #define THREADS 1024
 
 /*
- * An empty kernel in a graph, on 2 H200 with driver 580 (1.17 us on H100; 0.55 to 0.60 on H200 of
- * another machine). Launched singly: 2.0 to 2.5 us of the host's time.
+ * An empty kernel in a graph, on 1 and 2 H200 with driver 580 (0.55 to 0.60 on H200 of another
+ * machine). Launched singly: 2.0 to 2.5 us of the host's time.
  */
-#define START_US  0.96
+#define START_US  0.67
 #define LAUNCH_US 2.25
+
+/*
+ * A GPU by itself, measured on H200 with kernels that only copy there (tests/gpu/collective N
+ * tune): what a kernel of 128 blocks takes longer than one of a single block, and a copy of 64 MiB
+ * to another place of the same memory.
+ */
+#define BLOCKS_US 0.18
+#define OWN_GBPS  1840.0
 
 /*
  * Not from times of collectives. NVLink: half of a flag's round trip between two H200 (2.69 us), a
@@ -89,6 +97,12 @@ struct run {
 	uint64_t step;
 	bool sends; /* its own data too */
 	unsigned me;
+	double own; /* bytes that arrived, and are loaded and stored by `me` */
+};
+
+/* How long its transfers take together, and how long the rank that got most takes for that, us. */
+struct step {
+	double links, own;
 };
 
 /* Of every piece. */
@@ -111,6 +125,8 @@ static void add_bytes(struct run *x, const struct operation_move *m, double byte
 {
 	const bool stores = m->what == MOVE_SEND || m->what == MOVE_SPREAD;
 
+	if (!stores)
+		x->own += bytes * x->inflation;
 	if (!m->direct)
 		traffic_to_host(&x->traffic, x->me, stores, bytes * x->inflation,
 				parameters[MODEL_HOST].share);
@@ -120,11 +136,22 @@ static void add_bytes(struct run *x, const struct operation_move *m, double byte
 }
 
 /* What all kernels do in one step. */
-static double step_us(struct run *x, void (*each)(void *context, const struct operation_move *m))
+static struct step run_step(struct run *x,
+			    void (*each)(void *context, const struct operation_move *m))
 {
-	for (x->me = 0; x->me < x->s->paths->device_n; x->me++)
+	double most = 0;
+
+	for (x->me = 0; x->me < x->s->paths->device_n; x->me++) {
+		x->own = 0;
 		operation_moves(x->facts, x->me, &x->shapes[x->me], each, x);
-	return traffic_end(&x->traffic);
+		most = fmax(most, x->own);
+	}
+	return (struct step){traffic_end(&x->traffic), most / (OWN_GBPS * 1e3)};
+}
+
+static double start_us(const struct choice *c)
+{
+	return START_US + BLOCKS_US * log2(c->blocks) / log2(BLOCKS);
 }
 
 /* ---- plans ---- */
@@ -155,14 +182,17 @@ static void add_flagged(void *context, const struct operation_move *m)
 static double flagged_us(struct run *x)
 {
 	const double flag = parameters[x->slowest].flag_us;
-	double us = START_US;
+	double us = start_us(x->choice);
 
 	x->inflation =
 		(double)FLAGGED_UNIT_BYTES /
 		FLAGGED_DATA_BYTES(collective_is_wide(x->shapes[0].s.type, x->shapes[0].s.op));
 	for (x->step = 0; x->step < (steps_of(x->choice->algorithm) + 1u) * x->choice->chunks;
-	     x->step++)
-		us += flag + step_us(x, add_flagged);
+	     x->step++) {
+		const struct step step = run_step(x, add_flagged);
+
+		us += flag + step.links + step.own;
+	}
 	return us;
 }
 
@@ -183,10 +213,10 @@ static void add_piped(void *context, const struct operation_move *m)
 		add_bytes(x, m, part_bytes(m, &part));
 }
 
-static double piped_step_us(struct run *x, bool sends)
+static struct step piped_step(struct run *x, bool sends)
 {
 	x->sends = sends;
-	return step_us(x, add_piped);
+	return run_step(x, add_piped);
 }
 
 static uint64_t piped_steps(const struct run *x)
@@ -208,13 +238,13 @@ static double piped_us(struct run *x)
 {
 	const uint64_t steps = piped_steps(x);
 	const double wait = parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
-	double us = START_US;
+	double us = start_us(x->choice);
 
 	x->inflation = 1;
 	for (x->step = 0; x->step < steps; x->step++) {
-		const double all = piped_step_us(x, true), rest = piped_step_us(x, false);
+		const struct step all = piped_step(x, true), rest = piped_step(x, false);
 
-		us += fmax(all, rest + (x->step ? wait : 0));
+		us += fmax(all.links, rest.links + rest.own + (x->step ? wait : 0));
 	}
 	return us;
 }

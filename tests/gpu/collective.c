@@ -637,11 +637,21 @@ static void enqueue_nccl(struct rig *b, u64 count)
 }
 
 /* What a launch costs by itself. */
-static void enqueue_nothing(struct rig *b, u64 count)
+/* A kernel on each GPU by itself, which copies there or does nothing. */
+static struct {
+	unsigned blocks;
+	u64 bytes;
+} alone;
+
+static void enqueue_alone(struct rig *b, u64 count)
 {
+	(void)count;
 	for (size_t i = 0; i < b->n; i++) {
-		const struct copy_args args = {.bytes = 0 * count};
-		const struct launch l = {KERNEL_copy, 1, 32, &args, sizeof(args)};
+		/* Without bytes, these addresses take the shortest way through the kernel. */
+		const struct copy_args args = {.target = alone.bytes ? b->out_at[i] : 8,
+					       .origin = alone.bytes ? b->in_at[i] : 0,
+					       .bytes = alone.bytes};
+		const struct launch l = {KERNEL_copy, alone.blocks, 128, &args, sizeof(args)};
 
 		MUST(b->ops->launch(b->set, b->streams[i], &l));
 	}
@@ -866,11 +876,26 @@ static bool is_hopeless(const struct rig *b, const struct variant *v, u64 bytes)
 	return is_piped(v->algorithm) ? bytes < 32768 : bytes > 4 * MIB;
 }
 
+/* What the model takes for a GPU by itself (src/bench/simulate.c). */
+static void print_alone(struct rig *b)
+{
+	const u64 bytes = b->room - 8192;
+
+	printf("a kernel alone, in a graph:");
+	for (alone.blocks = 1; alone.blocks <= 128; alone.blocks *= 128)
+		printf(" empty, %u blocks %.2f us,", alone.blocks,
+		       time_in_graph(b, enqueue_alone, 0));
+	alone.blocks = 128;
+	alone.bytes = bytes;
+	printf(" copy of %lu bytes %.2f us\n", bytes, time_in_graph(b, enqueue_alone, bytes));
+	alone.bytes = 0;
+}
+
 static void tune(struct rig *b)
 {
 	const struct comm_facts f = b->comms[0]->facts;
 
-	printf("an empty kernel in a graph: %.2f us\n", time_in_graph(b, enqueue_nothing, 0));
+	print_alone(b);
 	printf("all-reduce in a graph, us. f, F: flagged in 1 and 2 steps, by threads; p, P: piped, by threads x blocks x chunks\n%-9s",
 	       "bytes");
 	for (size_t k = 0; k < ARRAY_LEN(variants); k++)

@@ -114,7 +114,7 @@ struct measured {
 struct source {
 	const char *what;
 	unsigned data_bytes; /* in a unit of 16 bytes; 12 now */
-	double less_us;      /* that an empty kernel took than in the model, 0.96 us */
+	double less_us;      /* that an empty kernel took than in the model, 0.67 us */
 };
 
 static void compare_h200(const struct source *from, const struct measured *rows, size_t n)
@@ -146,7 +146,7 @@ static void compare_h200(const struct source *from, const struct measured *rows,
 }
 
 /* There an empty kernel took 0.55 (2 GPUs) and 0.60 us (4). */
-static const struct source trials = {"trial", 8, 0.38}, library = {"library", 12, 0};
+static const struct source trials = {"trial", 8, 0.09}, library = {"library", 12, 0};
 
 /*
  * Trial kernels between H200 with the same plans as libonehop's, in graphs; at 1 MiB and above
@@ -168,7 +168,7 @@ static void trials_between_h200(void **state)
 		{2, true, FLAGGED_TWO, 32 * KIB, 3.2, 0},
 		{2, true, FLAGGED_TWO, 64 * KIB, 3.3, 0},
 		{2, true, FLAGGED_TWO, 128 * KIB, 3.6, 0},
-		{2, true, FLAGGED_TWO, 256 * KIB, 4.3, 0},
+		{2, true, FLAGGED_TWO, 256 * KIB, 4.3, 0.21},
 		{2, true, FLAGGED_TWO, 512 * KIB, 6.2, 0},
 		{2, true, FLAGGED_TWO, 1 * MIB, 9.2, 0},
 		{4, true, FLAGGED_ONE, 8, 2.0, 0},
@@ -185,15 +185,15 @@ static void trials_between_h200(void **state)
 		{4, true, FLAGGED_TWO, 64 * KIB, 4.0, 0},
 		{4, true, FLAGGED_TWO, 128 * KIB, 4.2, 0},
 		{4, true, FLAGGED_TWO, 256 * KIB, 5.1, 0},
-		{4, true, FLAGGED_TWO, 512 * KIB, 7.2, 0},
+		{4, true, FLAGGED_TWO, 512 * KIB, 7.2, 0.21},
 		{4, true, FLAGGED_TWO, 1 * MIB, 12.2, 0},
-		{2, true, PIPED_TWO, 1 * MIB, 10.8, -0.27},
+		{2, true, PIPED_TWO, 1 * MIB, 10.8, 0},
 		{2, true, PIPED_TWO, 4 * MIB, 19.4, 0},
 		{2, true, PIPED_TWO, 16 * MIB, 55.8, 0},
 		{2, true, PIPED_TWO, 64 * MIB, 197, 0},
 		{2, true, PIPED_TWO, 256 * MIB, 757, 0},
 		{2, true, PIPED_TWO, 512 * MIB, 1499, 0},
-		{4, true, PIPED_TWO, 1 * MIB, 13.7, -0.32},
+		{4, true, PIPED_TWO, 1 * MIB, 13.7, -0.24},
 		{4, true, PIPED_TWO, 4 * MIB, 26.5, 0},
 		{4, true, PIPED_TWO, 16 * MIB, 79.7, 0},
 		{4, true, PIPED_TWO, 64 * MIB, 298, 0},
@@ -242,42 +242,42 @@ static void trials_through_the_host(void **state)
 }
 
 /*
- * libonehop on 2 and 4 H200, 2026-11-28, in a run before that of docs/performance.md. What its
- * kernels execute by themselves is not in the model.
+ * libonehop on H200, 2026-11-28: on 2 as in docs/performance.md; on 4 before collective_small, which
+ * has the rows up to 2 MiB, took fewer instructions.
  */
 static void the_library_on_h200(void **state)
 {
 	static const struct measured rows[] = {
-		{2, true, FLAGGED_ONE, 8, 2.39, 0},
-		{2, true, FLAGGED_ONE, 256, 2.45, 0},
-		{2, true, FLAGGED_ONE, 1 * KIB, 2.52, 0},
-		{2, true, FLAGGED_ONE, 8 * KIB, 2.77, 0},
-		{2, true, FLAGGED_ONE, 32 * KIB, 2.97, 0},
-		{2, true, FLAGGED_ONE, 64 * KIB, 3.19, -0.20},
-		{2, true, FLAGGED_ONE, 128 * KIB, 3.45, 0},
-		{2, true, FLAGGED_ONE, 256 * KIB, 4.11, -0.20},
-		{2, true, FLAGGED_ONE, 512 * KIB, 5.16, 0},
-		{2, true, FLAGGED_ONE, 1 * MIB, 8.11, -0.23},
-		{2, true, FLAGGED_TWO, 2 * MIB, 14.35, 0},
-		{2, true, PIPED_ONE, 4 * MIB, 19.58, -0.23},
-		{2, true, PIPED_TWO, 8 * MIB, 33.86, 0},
-		{2, true, PIPED_TWO, 16 * MIB, 55.25, 0},
-		{2, true, PIPED_TWO, 32 * MIB, 101.95, 0},
-		{2, true, PIPED_TWO, 64 * MIB, 194.89, 0},
-		{2, true, PIPED_TWO, 128 * MIB, 380.07, 0},
-		{2, true, PIPED_TWO, 256 * MIB, 750.55, 0},
-		{4, true, FLAGGED_ONE, 8, 2.54, 0},
-		{4, true, FLAGGED_ONE, 256, 2.63, 0},
-		{4, true, FLAGGED_ONE, 1 * KIB, 2.69, 0},
-		{4, true, FLAGGED_ONE, 8 * KIB, 3.05, -0.21},
-		{4, true, FLAGGED_ONE, 32 * KIB, 3.49, -0.23},
+		{2, true, FLAGGED_ONE, 8, 1.98, 0},
+		{2, true, FLAGGED_ONE, 256, 2.04, 0},
+		{2, true, FLAGGED_ONE, 1 * KIB, 2.05, 0},
+		{2, true, FLAGGED_ONE, 8 * KIB, 2.29, 0},
+		{2, true, FLAGGED_ONE, 32 * KIB, 2.45, 0},
+		{2, true, FLAGGED_ONE, 64 * KIB, 2.55, 0},
+		{2, true, FLAGGED_ONE, 128 * KIB, 2.80, 0},
+		{2, true, FLAGGED_ONE, 256 * KIB, 3.29, 0},
+		{2, true, FLAGGED_ONE, 512 * KIB, 4.28, 0},
+		{2, true, FLAGGED_ONE, 1 * MIB, 6.59, 0},
+		{2, true, FLAGGED_TWO, 2 * MIB, 11.03, 0},
+		{2, true, PIPED_ONE, 4 * MIB, 19.45, 0},
+		{2, true, PIPED_TWO, 8 * MIB, 33.70, 0},
+		{2, true, PIPED_TWO, 16 * MIB, 55.24, 0},
+		{2, true, PIPED_TWO, 32 * MIB, 101.17, 0},
+		{2, true, PIPED_TWO, 64 * MIB, 194.12, 0},
+		{2, true, PIPED_TWO, 128 * MIB, 379.02, 0},
+		{2, true, PIPED_TWO, 256 * MIB, 748.05, 0},
+		{4, true, FLAGGED_ONE, 8, 2.54, -0.21},
+		{4, true, FLAGGED_ONE, 256, 2.63, -0.23},
+		{4, true, FLAGGED_ONE, 1 * KIB, 2.69, -0.25},
+		{4, true, FLAGGED_ONE, 8 * KIB, 3.05, -0.28},
+		{4, true, FLAGGED_ONE, 32 * KIB, 3.49, -0.26},
 		{4, true, FLAGGED_ONE, 64 * KIB, 3.94, -0.23},
-		{4, true, FLAGGED_ONE, 128 * KIB, 4.91, -0.23},
-		{4, true, FLAGGED_TWO, 256 * KIB, 6.79, -0.24},
-		{4, true, FLAGGED_TWO, 512 * KIB, 8.63, -0.23},
-		{4, true, FLAGGED_TWO, 1 * MIB, 12.46, -0.23},
-		{4, true, FLAGGED_TWO, 2 * MIB, 21.3, -0.27},
-		{4, true, PIPED_TWO, 4 * MIB, 30.09, -0.23},
+		{4, true, FLAGGED_ONE, 128 * KIB, 4.91, 0},
+		{4, true, FLAGGED_TWO, 256 * KIB, 6.79, -0.22},
+		{4, true, FLAGGED_TWO, 512 * KIB, 8.63, 0},
+		{4, true, FLAGGED_TWO, 1 * MIB, 12.46, 0},
+		{4, true, FLAGGED_TWO, 2 * MIB, 21.3, 0},
+		{4, true, PIPED_TWO, 4 * MIB, 30.09, 0},
 		{4, true, PIPED_TWO, 8 * MIB, 48.52, 0},
 		{4, true, PIPED_TWO, 16 * MIB, 83.61, 0},
 		{4, true, PIPED_TWO, 32 * MIB, 156.84, 0},

@@ -202,20 +202,36 @@ INLINE u32 share_left(const struct small *f, u32 rank, u32 offset)
 	return left_of(share < f->piece ? share : f->piece, offset);
 }
 
+struct share {
+	u32 left;
+	vector16 word;
+};
+
+/* What goes to the k-th other rank; to none behind the last one. */
+INLINE struct share share_at(const struct small *f, u32 k, u32 offset)
+{
+	const u32 r = other_rank(f, k);
+	const u32 left = k < places_of(f, f->a->places) ? share_left(f, r, offset) : 0;
+
+	return (struct share){left, small_load(f, f->a->in + r * f->piece + offset, left)};
+}
+
 /*
  * A block's first unit goes to every rank, even without data: see struct collective_flagged_args.
+ * The next one is loaded while one goes out.
  */
 INLINE void small_send_shares(const struct small *f, u32 i, u32 offset)
 {
 	const struct collective_small_args *a = f->a;
+	struct share now = share_at(f, 0, offset);
 
 	ROLLED for (u32 k = 0; k < places_of(f, a->places); k++)
 	{
-		const u32 r = other_rank(f, k), left = share_left(f, r, offset);
+		const struct share next = share_at(f, k + 1, offset);
 
-		if (left || !i)
-			store_unit(a->to[k] + unit_at(f, i),
-				   small_load(f, a->in + r * f->piece + offset, left), f->epoch);
+		if (now.left || !i)
+			store_unit(a->to[k] + unit_at(f, i), now.word, f->epoch);
+		now = next;
 	}
 }
 

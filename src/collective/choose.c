@@ -17,11 +17,17 @@
 #define CHAIN_CHUNKS   16u /* wanted of a block: the last rank begins some chunks late */
 #define HOST_CHUNK_MIN 4096u
 #define HOST_CHUNK     (16u << 10)
-/* See most_of_chunk. Slots of that size take 80 MiB, of which such an operation uses a fifth. */
+/*
+ * See most_of_chunk. Between two ranks, slots of that size take 80 MiB, of which an operation that
+ * goes one way uses a fifth: more than HOST_SLOT_BYTES, but not at once.
+ */
 #define ONE_WAY_CHUNK (64u << 10)
 #define ONE_WAY_PIECE (16u << 20)
 
-/* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
+/*
+ * A GPU's memory; and what stays in the host's last-level cache, of all ranks together, with more
+ * than two.
+ */
 #define DIRECT_SLOT_BYTES (32u << 20)
 #define HOST_SLOT_BYTES   (40u << 20)
 #define DIRECT_PAIR_BYTES (16u << 20)
@@ -149,7 +155,7 @@ static void size_slots(struct comm_facts *f)
 		host_slots * f->piped_blocks * f->slot_bytes > HOST_SLOT_BYTES))
 		f->slot_bytes -= CHUNK_MIN;
 	if (f->n == 2 && !has_direct(f))
-		f->slot_bytes = ONE_WAY_CHUNK;
+		f->slot_bytes = ONE_WAY_CHUNK; /* see there */
 	f->pair_slot_bytes = f->direct ? 32u << 10 : 64u << 10;
 	while (f->pair_blocks > 1 &&
 	       (direct * PAIR_SLOTS * f->pair_blocks * f->pair_slot_bytes > DIRECT_PAIR_BYTES ||
@@ -406,8 +412,9 @@ static unsigned piped_threads(const struct comm_facts *f, const struct choice_re
 
 /*
  * Bytes of a chunk, at most. Between two ranks through the host, all chunks under way should stay
- * in the processor's cache; where data goes one way there are half as many, and large ones take 3 to
- * 12 % less time, but of broadcasts above 16 MiB 1 to 2 % more (H200). Not tried with more ranks.
+ * in the processor's cache. Where data goes one way there are half as many, and from 2 MiB on larger
+ * ones take 1 to 13 % less time, but in broadcasts above 16 MiB up to 2 % more (H200). Not tried with
+ * more ranks.
  */
 static uint64_t most_of_chunk(const struct comm_facts *f, const struct choice_request *q)
 {

@@ -182,6 +182,39 @@ static void every_size_has_a_grid(void **state)
 			}
 }
 
+/* Through the host, between two ranks: large chunks where data goes one way. */
+static void what_goes_one_way_has_large_chunks(void **state)
+{
+	static const struct {
+		enum operation operation;
+		uint64_t bytes, chunk; /* of 64 blocks; 0: at most 16 KiB */
+	} rows[] = {
+		{OPERATION_BROADCAST, 2 * MIB, 32 * KIB},  {OPERATION_BROADCAST, 4 * MIB, 64 * KIB},
+		{OPERATION_BROADCAST, 8 * MIB, 32 * KIB}, /* at least four, or one */
+		{OPERATION_BROADCAST, 16 * MIB, 64 * KIB}, {OPERATION_BROADCAST, 16 * MIB + 64, 0},
+		{OPERATION_BROADCAST, 256 * MIB, 0},       {OPERATION_REDUCE, 4 * MIB, 64 * KIB},
+		{OPERATION_REDUCE, 256 * MIB, 64 * KIB},   {OPERATION_ALL_REDUCE, 4 * MIB, 0},
+		{OPERATION_ALL_GATHER, 256 * MIB, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct choice_request q = {.operation = rows[i].operation,
+						 .piece = {rows[i].bytes},
+						 .crossing = {{1}}};
+		struct comm_facts f;
+		struct choice p;
+
+		comm_facts_make(2, false, BLOCKS, THREADS, &f);
+		choose(&f, &q, PIPED_ONE, &p);
+		assert_int_equal(p.algorithm, PIPED_ONE);
+		if (rows[i].chunk)
+			assert_int_equal(p.chunk, rows[i].chunk);
+		else
+			assert_in_range(p.chunk, 1, 16 * KIB);
+	}
+}
+
 /* What runs is the cheapest of the estimates that a user is shown; one that cannot run has none. */
 static void the_cheapest_estimate_is_chosen(void **state)
 {
@@ -823,6 +856,7 @@ int main(void)
 		cmocka_unit_test(the_fastest_measured_is_chosen),
 		cmocka_unit_test(estimates_are_near_what_was_measured),
 		cmocka_unit_test(every_size_has_a_grid),
+		cmocka_unit_test(what_goes_one_way_has_large_chunks),
 		cmocka_unit_test(the_cheapest_estimate_is_chosen),
 		cmocka_unit_test(measured_times_are_preferred_to_estimates),
 		cmocka_unit_test(only_what_was_measured_and_can_run_competes),

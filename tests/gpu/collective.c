@@ -636,7 +636,6 @@ static void enqueue_nccl(struct rig *b, u64 count)
 	b->nccl.GroupEnd();
 }
 
-/* What a launch costs by itself. */
 /* A kernel on each GPU by itself, which copies there or does nothing. */
 static struct {
 	unsigned blocks;

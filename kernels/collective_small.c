@@ -194,7 +194,7 @@ INLINE void small_one(struct small *f)
 
 /* ---- two steps ---- */
 
-/* From `offset` on in a rank's share. */
+/* From `offset` on in a rank's share: part_of() with 32 bits, not cut to a unit. */
 INLINE u32 share_left(const struct small *f, u32 rank, u32 offset)
 {
 	const u32 share = left_of(f->bytes, rank * f->piece);
@@ -312,7 +312,7 @@ KERNEL(collective_small)
 {
 	const u32 all = (1u << a.n) - 1;
 
-	if (a.n > 4 || (a.in | a.out | a.bytes | a.piece) % 4)
+	if (a.n > 4 || !is_in_words(a.in | a.out, a.bytes | a.piece))
 		small_run(&a, all, 0);
 	else if (a.n == 2)
 		small_run(&a, TWO_RANKS, 1);

@@ -617,7 +617,10 @@ static void within_sockets_alone(void **state)
 	machine_free(m);
 }
 
-/* RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then. */
+/*
+ * RTX 4090 of which one pair on a socket is not direct: pairs of ranks are groups then, and large
+ * sums take up to 1.17 times as long as through the host's memory (docs/collectives.md).
+ */
 static void one_pair_less(void **state)
 {
 	const struct collective_choice o = {.graph = 1, .max = "256M", .p2p_off = true};
@@ -637,17 +640,18 @@ static void one_pair_less(void **state)
 	run_rows(&without, &rows, &n);
 	for (size_t i = 0; i < n; i++) {
 		const double us = rows[i].own.time_us;
+		const double host = row_of(&s.arms[1], rows[i].bytes)->own.time_us;
 
 		if (getenv("SIMULATE_PRINT"))
 			print_message("one pair less, %llu bytes: %.1f us, host %.1f us\n",
-				      (unsigned long long)rows[i].bytes, us,
-				      row_of(&s.arms[1], rows[i].bytes)->own.time_us);
+				      (unsigned long long)rows[i].bytes, us, host);
 		if (rows[i].bytes < MIB)
 			continue;
 		assert_true(fabs(rows[i].choice.us / us - 1) < BOUND);
 		for (int a = 0; a < ALGORITHM_N; a++)
 			assert_false(rows[i].us[a] < us);
 		assert_int_equal(rows[i].choice.algorithm, PIPED_LEVELS);
+		assert_true(us < 1.17 * host);
 	}
 	free(rows);
 	simulate_session_done(&s);

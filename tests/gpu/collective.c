@@ -882,7 +882,7 @@ static void print_alone(struct rig *b)
 
 	printf("a kernel alone, in a graph:");
 	for (alone.blocks = 1; alone.blocks <= 128; alone.blocks *= 128)
-		printf(" empty, %u blocks %.2f us,", alone.blocks,
+		printf(" empty, %u block%s %.2f us,", alone.blocks, alone.blocks > 1 ? "s" : "",
 		       time_in_graph(b, enqueue_alone, 0));
 	alone.blocks = 128;
 	alone.bytes = bytes;

@@ -318,6 +318,12 @@ INLINE u32 sources_of(const struct collective_shape *s)
 	return s->pull | (s->own ? 1u << s->me : 0);
 }
 
+/* What comes from one rank alone is passed on unchanged. */
+INLINE u32 is_passed_on(const struct collective_shape *s)
+{
+	return !(sources_of(s) & (sources_of(s) - 1));
+}
+
 /* Addresses of pieces. */
 INLINE u64 piece_in(const struct collective_shape *s, u32 rank)
 {

@@ -29,24 +29,26 @@ INLINE u32 starts(const struct collective_chain_args *a, struct chain_step t)
 	return !a->place && !t.turn && t.chunk < a->chunks;
 }
 
-INLINE void take_link(const struct collective_chain_args *a, u32 step, u32 place, u64 chunk)
+/*
+ * Where on its way is the piece whose chunk has arrived in the last step; 0: none has. Of n pieces
+ * the last place's chunk arrives when the next one starts.
+ */
+INLINE u32 arrived_at(const struct collective_chain_args *a, struct chain_step t)
 {
-	const u32 last = place + 1 == a->s[CHAIN_FIRST].n;
-	const struct piped p = place_of(a, last ? CHAIN_LAST : CHAIN_MIDDLE, step);
-
-	if (chunk < a->chunks) /* or it has not come yet: below 0 */
-		reduce_chunk(&p, piece_at(a, place), chunk);
+	if (a->place)
+		return a->place;
+	return t.turn ? t.turn : a->period > 1 ? a->period : 0;
 }
 
 /* What the rank before has written in the last step. */
 INLINE void take_arrived(const struct collective_chain_args *a, u32 step, struct chain_step t)
 {
-	if (a->place)
-		take_link(a, step, a->place, t.chunk - a->place);
-	else if (t.turn)
-		take_link(a, step, t.turn, t.chunk);
-	else if (a->period > 1)
-		take_link(a, step, a->period, t.chunk - 1);
+	const u32 place = arrived_at(a, t), last = place + 1 == a->s[CHAIN_FIRST].n;
+	const u64 chunk = t.chunk - (a->place ? a->place : !t.turn);
+	const struct piped p = place_of(a, last ? CHAIN_LAST : CHAIN_MIDDLE, step);
+
+	if (place && chunk < a->chunks) /* or it has not come yet: below 0 */
+		reduce_chunk(&p, piece_at(a, place), chunk);
 }
 
 KERNEL(collective_chain)

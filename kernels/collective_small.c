@@ -21,9 +21,6 @@ struct small {
 	struct patience patience;
 };
 
-#define TWO_RANKS  3u
-#define FOUR_RANKS 15u
-
 /* The units of this thread, as in collective_flagged.c. */
 #define SMALL_DATA  FLAGGED_DATA_BYTES(0)
 #define SMALL_FIRST ((block_id() * thread_count() + thread_id()) * SMALL_DATA)
@@ -36,25 +33,15 @@ INLINE u64 unit_at(const struct small *f, u32 index)
 	return f->slot + (u64)index * FLAGGED_UNIT_BYTES;
 }
 
-/* Bytes from `offset` on. */
-INLINE u32 left_of(u32 size, u32 offset)
-{
-	return offset < size ? size - offset : 0;
-}
-
 /* Of the `left` bytes at `address`, those of a unit. */
 INLINE vector16 small_load(const struct small *f, u64 address, u32 left)
 {
-	return f->words ? load_unit_words(address, left)
-			: load_unit_data(address, left < SMALL_DATA ? left : SMALL_DATA);
+	return load_unit(address, left, SMALL_DATA, f->words);
 }
 
 INLINE void small_store(const struct small *f, u64 address, vector16 v, u32 left)
 {
-	if (f->words)
-		store_unit_words(address, v, left);
-	else
-		store_unit_data(address, v, left < SMALL_DATA ? left : SMALL_DATA);
+	store_unit_of(address, v, left, SMALL_DATA, f->words);
 }
 
 INLINE u32 others_of(const struct small *f)

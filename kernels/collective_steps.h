@@ -257,11 +257,6 @@ INLINE u32 sum_fast(const struct piped *p, const struct reduced_chunk *c)
 	return whole;
 }
 
-INLINE u32 is_one(u32 mask)
-{
-	return !(mask & (mask - 1));
-}
-
 /* Where the data of a mask's only rank is. */
 INLINE u64 only_source(const struct piped *p, const struct reduced_chunk *c)
 {
@@ -271,7 +266,6 @@ INLINE u64 only_source(const struct piped *p, const struct reduced_chunk *c)
 	return c->in;
 }
 
-/* What comes from one rank alone is passed on unchanged. */
 INLINE u32 pass_whole(const struct piped *p, const struct reduced_chunk *c)
 {
 	const u64 from = only_source(p, c);
@@ -321,7 +315,7 @@ INLINE void reduce_chunk(const struct piped *p, u32 piece, u64 chunk)
 					slot_at(p, p->second_slots, p->step),
 					(u32)part_in(s, piece, offset, p->chunk)};
 
-	reduce_any(p, &c, is_one(sources_of(s)) ? pass_whole(p, &c) : sum_fast(p, &c));
+	reduce_any(p, &c, is_passed_on(s) ? pass_whole(p, &c) : sum_fast(p, &c));
 }
 
 INLINE void place_chunk(const struct piped *p, const struct collective_ways *ways, u64 slots,

@@ -7,8 +7,24 @@
 
 #include "kernels/collective.h"
 
+/* Masks of ranks for which a kernel is compiled. */
+#define TWO_RANKS  3u
+#define FOUR_RANKS 15u
+#define ALL_RANKS  0xffu
+
 /* For arrays that have to stay in registers. */
 #define EVERY_RANK(r) _Pragma("GCC unroll 8") for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
+
+INLINE u32 least(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* Bytes from `offset` on. */
+INLINE u32 left_of(u32 size, u32 offset)
+{
+	return offset < size ? size - offset : 0;
+}
 
 /* ---- units: see struct collective_flagged_args ---- */
 
@@ -92,6 +108,23 @@ INLINE void store_unit_data(u64 address, vector16 v, u64 n)
 	}
 	ROLLED for (u64 k = 0; k < n; k++) AT(unsigned char, address + k) =
 		(unsigned char)(k < 8 ? low >> 8 * k : v[2] >> 8 * (k - 8));
+}
+
+/*
+ * Of the `left` bytes at `address`, those of a unit of `most`. words: is_in_words() and a unit of
+ * FLAGGED_DATA_BYTES(0), a constant.
+ */
+INLINE vector16 load_unit(u64 address, u32 left, u32 most, u32 words)
+{
+	return words ? load_unit_words(address, left) : load_unit_data(address, least(left, most));
+}
+
+INLINE void store_unit_of(u64 address, vector16 v, u32 left, u32 most, u32 words)
+{
+	if (words)
+		store_unit_words(address, v, left);
+	else
+		store_unit_data(address, v, least(left, most));
 }
 
 /* ---- the number of a round; most launches have one ---- */

@@ -125,8 +125,13 @@ static void open_all(struct rig *b)
 static void open_nccl(struct rig *b)
 {
 	struct nccl_unique_id id;
-	int r = nccl_load(NULL, &b->nccl);
+	int r;
 
+	if (b->same) {
+		printf("no NCCL: it needs a GPU for each rank\n");
+		return;
+	}
+	r = nccl_load(NULL, &b->nccl);
 	if (r < 0) {
 		printf("no NCCL: %s\n", err_msg());
 		return;
@@ -1070,7 +1075,7 @@ static void print_operation(struct rig *b)
 {
 	open_nccl(b);
 	printf("columns as those of `table`\n");
-	for (u64 bytes = 4096; bytes <= b->room - 4096; bytes *= 4)
+	for (u64 bytes = 16; bytes <= b->room - 4096; bytes *= 4)
 		time_row(b, bytes);
 }
 

@@ -82,6 +82,19 @@ INLINE void place_word(const struct flagged *f, u32 rank, u32 offset, vector16 v
 
 /* ---- sending ---- */
 
+/* A block's first unit goes to every rank, even without data. */
+INLINE u32 goes_to(const struct flagged *f, u32 rank, u32 index, u32 left)
+{
+	const struct collective_shape *s = &f->a->s;
+
+	return (left && s->push >> rank & 1) || (!index && s->tokens >> rank & 1);
+}
+
+INLINE void send_to(const struct flagged *f, u32 rank, u32 index, vector16 word)
+{
+	store_unit(f->a->first.to[rank] + flagged_at(f, index), word, f->epoch);
+}
+
 /* What goes to each rank at `offset`; what is the same for all is loaded once. */
 INLINE void load_words(const struct flagged *f, u32 offset, vector16 *words)
 {
@@ -98,14 +111,35 @@ INLINE void load_words(const struct flagged *f, u32 offset, vector16 *words)
 	}
 }
 
-/* A block's first unit goes to every rank, even without data. */
 INLINE void send_words(const struct flagged *f, u32 index, u32 offset, const vector16 *words)
 {
-	const struct collective_shape *s = &f->a->s;
-
 	EVERY_MEMBER(f, r)
-	if ((s->push >> r & 1 && left_in(f, r, offset)) || (!index && s->tokens >> r & 1))
-		store_unit(f->a->first.to[r] + flagged_at(f, index), words[r], f->epoch);
+	if (goes_to(f, r, index, left_in(f, r, offset)))
+		send_to(f, r, index, words[r]);
+}
+
+/* One after the other, where the code for a rank is long. */
+INLINE void send_each(const struct flagged *f, u32 index, u32 offset)
+{
+	ROLLED for (u32 r = 0; r < f->a->s.n; r++)
+	{
+		const u32 left = f->a->s.push >> r & 1 ? left_in(f, r, offset) : 0;
+
+		if (goes_to(f, r, index, left))
+			send_to(f, r, index, load_in(f, r, offset, left));
+	}
+}
+
+/* ahead: `words` have been loaded. */
+INLINE void send_unit(const struct flagged *f, u32 index, u32 offset, u32 ahead, vector16 *words)
+{
+	if (!f->simple) {
+		send_each(f, index, offset);
+		return;
+	}
+	if (!ahead)
+		load_words(f, offset, words);
+	send_words(f, index, offset, words);
 }
 
 /* ---- waiting ---- */
@@ -191,11 +225,20 @@ INLINE u32 sending(const struct flagged *f, u32 mask, u32 offset)
 	return mask & those;
 }
 
+/* As with sending: one after the other, where the code for a rank is long. */
 INLINE void place_words(const struct flagged *f, const vector16 *words, u32 mask, u32 offset)
 {
-	EVERY_MEMBER(f, r)
-	if (mask >> r & 1)
-		place_word(f, r, offset, words[r]);
+	if (f->simple) {
+		EVERY_MEMBER(f, r)
+		if (mask >> r & 1)
+			place_word(f, r, offset, words[r]);
+		return;
+	}
+	ROLLED for (u32 r = 0; r < f->a->s.n; r++)
+	{
+		if (mask >> r & 1)
+			place_word(f, r, offset, pick(f, words, 1u << r));
+	}
 }
 
 /* The reduced elements go to the output and on to others. */
@@ -283,18 +326,14 @@ INLINE void begin_round(struct flagged *f, u32 begin)
 	f->end = begin + least(left, (u32)f->a->round_bytes);
 }
 
-/* ahead: words are already those of the first unit. */
+/* ahead: `words` of this thread's first unit have been loaded. */
 INLINE void send_round(struct flagged *f, u32 ahead, vector16 *words)
 {
 	f->slot = (f->epoch & 1) * f->a->set_bytes + block_id() * f->a->block_bytes;
 	if (must_clean(f->epoch))
 		clean(f);
 	EVERY_UNIT(f, i, offset)
-	{
-		if (!ahead || i != thread_id())
-			load_words(f, offset, words);
-		send_words(f, i, offset, words);
-	}
+	send_unit(f, i, offset, ahead && i == thread_id(), words);
 }
 
 INLINE void take_round(struct flagged *f)

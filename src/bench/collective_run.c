@@ -182,7 +182,7 @@ static int hangs(struct runner *u, struct child *c)
 	char step[128];
 
 	step_text(&c->step, step, sizeof(step));
-	return err_set(ETIMEDOUT, "rank %d was killed because it hung for %g s during %s",
+	return err_set(ETIMEDOUT, "rank %d was killed: it took longer than %g s for %s",
 		       rank_of(u, c), u->run->limit_s, step);
 }
 

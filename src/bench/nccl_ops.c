@@ -325,7 +325,7 @@ int collective_plan_check(const struct collective_plan *p)
 		return err_set(EINVAL, "there are no sizes from %llu to %llu bytes",
 			       (unsigned long long)p->min_bytes, (unsigned long long)p->max_bytes);
 	if (p->factor < 2 && p->step < 1)
-		return err_set(EINVAL, "the next size must be larger than the one before");
+		return err_set(EINVAL, "--factor must be larger than 1");
 	if (collective_plan_sizes(p, p->max_bytes) > NCCL_SIZES_MAX)
 		return err_set(EINVAL, "more than %d sizes", NCCL_SIZES_MAX);
 	if (p->iterations < 1)

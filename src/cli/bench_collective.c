@@ -119,8 +119,8 @@ static int run_bench_collective(const void *options, const char *const *args)
 	if (choice.simulate)
 		return run_model(o, &choice);
 	if (only_for_models(o))
-		return fail(EXIT_REFUSED, "%s needs --simulate: a recording has no GPUs to use",
-			    only_for_models(o));
+		return fail(EXIT_REFUSED, "%s needs --simulate%s", only_for_models(o),
+			    o->common.machine.from.n ? ": a recording has no GPUs to use" : "");
 	return collectives_compare(choice, &o->common);
 }
 

@@ -154,19 +154,23 @@ static void add_choice(struct document *out, const struct simulated_arm *arm)
 static void add_p2p(struct document *out, const struct simulate_session *s)
 {
 	const struct gpu *g = s->machine->gpus;
+	const size_t n = s->paths->device_n, pairs = n * (n - 1);
 
 	if (s->blocked)
-		document_item(out, STYLE_WARN, 0, "P2P",
-			      "blocked from %s to %s, so %s data goes through the host's memory "
-			      "(onehop check says why)",
-			      g[s->blocked_pair[0]].pci->name, g[s->blocked_pair[1]].pci->name,
-			      simulated_paths(&s->arms[0].simulation).mixed ? "such a pair's"
-									    : "all");
+		document_item(
+			out, STYLE_WARN, 0, "P2P",
+			"blocked for %u of %zu ordered pairs (the first: from %s to %s), so %s data "
+			"goes through the host's memory (onehop check says why)",
+			s->blocked_n, pairs, g[s->blocked_pair[0]].pci->name,
+			g[s->blocked_pair[1]].pci->name,
+			simulated_paths(&s->arms[0].simulation).mixed ? "such a pair's" : "all");
 	else if (s->unsure)
-		document_item(out, STYLE_WARN, 0, "P2P",
-			      "%s from %s to %s; the model assumes that it works",
-			      pair_verdict_text(s->unsure->verdict), g[s->unsure_pair[0]].pci->name,
-			      g[s->unsure_pair[1]].pci->name);
+		document_item(
+			out, STYLE_WARN, 0, "P2P",
+			"not certain for %u of %zu ordered pairs (the first: %s from %s to %s); "
+			"the model assumes that it works",
+			s->unsure_n, pairs, pair_verdict_text(s->unsure->verdict),
+			g[s->unsure_pair[0]].pci->name, g[s->unsure_pair[1]].pci->name);
 }
 
 /* Why there are no times of NCCL that were asked for. */

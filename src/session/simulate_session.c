@@ -130,11 +130,11 @@ static void find_blocked(struct simulate_session *s, size_t n)
 				s->reach[i] |= 1u << j;
 			if (p->verdict == PAIR_DIRECT)
 				continue;
-			if (p->verdict == PAIR_BLOCKED && !s->blocked) {
+			if (p->verdict == PAIR_BLOCKED && !s->blocked_n++) {
 				s->blocked = p;
 				s->blocked_pair[0] = s->gpus[i];
 				s->blocked_pair[1] = s->gpus[j];
-			} else if (p->verdict != PAIR_BLOCKED && !s->unsure) {
+			} else if (p->verdict != PAIR_BLOCKED && !s->unsure_n++) {
 				s->unsure = p;
 				s->unsure_pair[0] = s->gpus[i];
 				s->unsure_pair[1] = s->gpus[j];

@@ -22,7 +22,11 @@ struct simulate_session {
 	size_t gpus[SIMULATED_RANKS_MAX]; /* of rank k: index in machine.gpus */
 	enum nearness near[SIMULATED_RANKS_MAX * SIMULATED_RANKS_MAX]; /* of ranks */
 	unsigned measured; /* ordered pairs whose rate was measured */
-	/* Of a pair without P2P, or one whose P2P is doubtful or unknown: the first; NULL: none. */
+	/*
+	 * Ordered pairs without P2P, and those whose P2P is doubtful or unknown: how many, and the
+	 * first one; NULL: none.
+	 */
+	unsigned blocked_n, unsure_n;
 	const struct path *blocked, *unsure;
 	size_t blocked_pair[2], unsure_pair[2]; /* indexes in machine.gpus */
 	uint32_t reach[SIMULATED_RANKS_MAX];    /* of ranks: without those whose P2P is blocked */

@@ -254,12 +254,22 @@ static void hear_start(void *context, const struct collective_start *start)
  * A kind of paths ends when all is measured or its time is over: the share that is left of what
  * comes first.
  */
-static double share_left(const struct tune_session *s, const struct collective_tuned *t)
+static double share_of_kind(const struct tune_session *s, const struct collective_tuned *t)
 {
 	double work = 1 - (double)t->done / t->total;
 	double time = 1 - (clock_s() - s->kind_began_s) / fmax(s->run.plan.budget_s, 1);
 
 	return fmax(fmin(work, time), 0.01); /* it may take longer than its time */
+}
+
+/* Without P2P comes last; where no pair has it, nothing else does. */
+static double share_left(const struct tune_session *s, const struct collective_tuned *t)
+{
+	const double share = share_of_kind(s, t);
+
+	if (s->kind != TUNED_HOST)
+		return (1 + share) / 2;
+	return s->measured[TUNED_DIRECT] || s->measured[TUNED_MIXED] ? share / 2 : share;
 }
 
 static void hear_tuned(void *context, const struct collective_tuned *t)

@@ -509,7 +509,7 @@ static void a_hang_is_killed_and_named(void **state)
 			assert_int_equal(run_with_fault("hang:1024", limit_s, processes, &h),
 					 -ETIMEDOUT);
 		}
-		if (!strstr(err_msg(), "it hung for") || !strstr(err_msg(), "all-reduce") ||
+		if (!strstr(err_msg(), "it took longer than") || !strstr(err_msg(), "all-reduce") ||
 		    !strstr(err_msg(), "4096 bytes"))
 			fail_msg("%s", err_msg());
 	}

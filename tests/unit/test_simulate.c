@@ -93,7 +93,7 @@ static void compare(const char *what, uint64_t bytes, double model, double measu
 	const double error = model / measured - 1;
 
 	if (getenv("SIMULATE_PRINT"))
-		print_message("%-28s %10llu %10.2f %10.2f %+5.0f %%\n", what,
+		print_message("# %-28s %10llu %10.2f %10.2f %+5.0f %%\n", what,
 			      (unsigned long long)bytes, measured, model, 100 * error);
 	if (known == 0 ? fabs(error) > BOUND : fabs(error - known) > 0.01)
 		if (!getenv("SIMULATE_PRINT"))
@@ -582,7 +582,7 @@ static void check_within(const struct simulated_row *row, const struct simulated
 			 const struct simulated_row *direct)
 {
 	if (getenv("SIMULATE_PRINT"))
-		print_message("%10llu %10.1f us %-9s, host %10.1f us %-9s, direct %10.1f us\n",
+		print_message("# %10llu %10.1f us %-9s, host %10.1f us %-9s, direct %10.1f us\n",
 			      (unsigned long long)row->bytes, row->own.time_us,
 			      algorithm_word(row->choice.algorithm), host->own.time_us,
 			      algorithm_word(host->choice.algorithm), direct->own.time_us);
@@ -643,7 +643,7 @@ static void one_pair_less(void **state)
 		const double host = row_of(&s.arms[1], rows[i].bytes)->own.time_us;
 
 		if (getenv("SIMULATE_PRINT"))
-			print_message("one pair less, %llu bytes: %.1f us, host %.1f us\n",
+			print_message("# one pair less, %llu bytes: %.1f us, host %.1f us\n",
 				      (unsigned long long)rows[i].bytes, us, host);
 		if (rows[i].bytes < MIB)
 			continue;

@@ -32,7 +32,7 @@ static enum algorithm fastest(const struct tuned_times *t, unsigned operation, u
 }
 
 /*
- * "flagged-1 to 16 KiB, piped-2 to 64 MiB": of consecutive sizes with the same algorithm the last
+ * "up to 16 KiB flagged-1, up to 64 MiB piped-2": of consecutive sizes with the same algorithm the last
  * is named.
  */
 static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned operation)
@@ -47,16 +47,16 @@ static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned
 		if (a == ALGORITHM_N)
 			continue;
 		if (before != ALGORITHM_N && a != before)
-			strbuf_printf(out, "%s to %s, ", algorithm_word(before),
-				      bytes_text(tuned_size(last), bytes));
+			strbuf_printf(out, "up to %s %s, ", bytes_text(tuned_size(last), bytes),
+				      algorithm_word(before));
 		before = a;
 		last = s;
 	}
 	if (before == ALGORITHM_N)
 		strbuf_puts(out, "not measured");
 	else
-		strbuf_printf(out, "%s to %s", algorithm_word(before),
-			      bytes_text(tuned_size(last), bytes));
+		strbuf_printf(out, "up to %s %s", bytes_text(tuned_size(last), bytes),
+			      algorithm_word(before));
 }
 
 static void add_fastest(struct document *out, const struct tuned_times *t, const char *text)
@@ -157,8 +157,8 @@ static void add_measured(struct document *out, const struct tune_session *s)
 	document_item(out, all ? STYLE_PLAIN : STYLE_WARN, 0, "measured", "%sin %.1f s%s",
 		      strbuf_str(&b), s->run_s, why_no_larger(s, all));
 	document_item(out, STYLE_PLAIN, 0, "larger",
-		      "up to four times the last measured size of an operation, the choice follows "
-		      "from its times there; above, from estimates%s",
+		      "up to four times the largest measured size of an operation, its times are "
+		      "extrapolated; above that, estimates are used%s",
 		      ends_table ? ", unless that size is the largest of the table" : "");
 }
 

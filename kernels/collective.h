@@ -318,10 +318,13 @@ INLINE u32 sources_of(const struct collective_shape *s)
 	return s->pull | (s->own ? 1u << s->me : 0);
 }
 
-/* What comes from one rank alone is passed on unchanged. */
+/*
+ * What comes from one rank alone is passed on unchanged, but for 8-bit floats: infinity becomes
+ * their largest value.
+ */
 INLINE u32 is_passed_on(const struct collective_shape *s)
 {
-	return !(sources_of(s) & (sources_of(s) - 1));
+	return !(sources_of(s) & (sources_of(s) - 1)) && !is_tiny(s->type);
 }
 
 /* Addresses of pieces. */

@@ -55,7 +55,7 @@ static inline u32 piece_place(const struct collective_shape *s, u32 rank)
  */
 struct collective_state {
 	u32 epoch; /* flagged: of the last round, 16 bits; piped: steps done */
-	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 end;   /* enum wait_end; a launch behind one that gave up stores nothing */
 };
 
 /* Which rank did not arrive. `end` is written last. */

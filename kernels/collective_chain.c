@@ -29,26 +29,31 @@ INLINE u32 starts(const struct collective_chain_args *a, struct chain_step t)
 	return !a->place && !t.turn && t.chunk < a->chunks;
 }
 
-/*
- * Where on its way is the piece whose chunk has arrived in the last step; 0: none has. Of n pieces
- * the last place's chunk arrives when the next one starts.
- */
-INLINE u32 arrived_at(const struct collective_chain_args *a, struct chain_step t)
+/* The chunk that has arrived in the last step. */
+struct arrived {
+	u32 place; /* on its piece's way; 0: none */
+	u64 chunk; /* not below a.chunks: it has not come yet, or there are no more */
+};
+
+/* Of n pieces, the chunk that was at the last place arrives when the next one starts. */
+INLINE struct arrived arrived_in(const struct collective_chain_args *a, struct chain_step t)
 {
 	if (a->place)
-		return a->place;
-	return t.turn ? t.turn : a->period > 1 ? a->period : 0;
+		return (struct arrived){a->place, t.chunk - a->place};
+	if (t.turn)
+		return (struct arrived){t.turn, t.chunk};
+	return (struct arrived){a->period > 1 ? a->period : 0, t.chunk - 1};
 }
 
 /* What the rank before has written in the last step. */
 INLINE void take_arrived(const struct collective_chain_args *a, u32 step, struct chain_step t)
 {
-	const u32 place = arrived_at(a, t), last = place + 1 == a->s[CHAIN_FIRST].n;
-	const u64 chunk = t.chunk - (a->place ? a->place : !t.turn);
+	const struct arrived c = arrived_in(a, t);
+	const u32 last = c.place + 1 == a->s[CHAIN_FIRST].n;
 	const struct piped p = place_of(a, last ? CHAIN_LAST : CHAIN_MIDDLE, step);
 
-	if (place && chunk < a->chunks) /* or it has not come yet: below 0 */
-		reduce_chunk(&p, piece_at(a, place), chunk);
+	if (c.place && c.chunk < a->chunks)
+		reduce_chunk(&p, piece_at(a, c.place), c.chunk);
 }
 
 KERNEL(collective_chain)

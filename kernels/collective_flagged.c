@@ -49,11 +49,14 @@ INLINE void clean(const struct flagged *f)
 
 /* ---- the caller's data ---- */
 
-/* part_of() with 32 bits, not cut to a unit: what is left of a rank's piece from `offset` on. */
-INLINE u32 left_of_piece(const struct flagged *f, u64 all, u64 stride, u32 rank, u32 offset)
+/*
+ * part_of(), not cut to a unit: what is left of a rank's piece from `offset` on. 32 bits are enough
+ * for what has room in the slots of all rounds: can() in src/collective/choose.c.
+ */
+INLINE u32 left_of_piece(const struct flagged *f, u64 bytes, u64 stride, u32 rank, u32 offset)
 {
 	const struct collective_shape *s = &f->a->s;
-	const u32 there = left_of((u32)all, piece_place(s, rank) * (u32)stride);
+	const u32 there = left_of((u32)bytes, piece_place(s, rank) * (u32)stride);
 
 	return left_of(least(there, (u32)s->piece), offset);
 }
@@ -95,7 +98,7 @@ INLINE void send_to(const struct flagged *f, u32 rank, u32 index, vector16 word)
 	store_unit(f->a->first.to[rank] + flagged_at(f, index), word, f->epoch);
 }
 
-/* What goes to each rank at `offset`; what is the same for all is loaded once. */
+/* What goes to each rank at `offset`; what is the same for all is loaded once. All words are set. */
 INLINE void load_words(const struct flagged *f, u32 offset, vector16 *words)
 {
 	const struct collective_shape *s = &f->a->s;
@@ -130,14 +133,13 @@ INLINE void send_each(const struct flagged *f, u32 index, u32 offset)
 	}
 }
 
-/* ahead: `words` have been loaded. */
-INLINE void send_unit(const struct flagged *f, u32 index, u32 offset, u32 ahead, vector16 *words)
+INLINE void send_unit(const struct flagged *f, u32 index, u32 offset, u32 loaded, vector16 *words)
 {
 	if (!f->simple) {
 		send_each(f, index, offset);
 		return;
 	}
-	if (!ahead)
+	if (!loaded)
 		load_words(f, offset, words);
 	send_words(f, index, offset, words);
 }
@@ -225,7 +227,10 @@ INLINE u32 sending(const struct flagged *f, u32 mask, u32 offset)
 	return mask & those;
 }
 
-/* As with sending: one after the other, where the code for a rank is long. */
+/*
+ * Nothing is stored of a rank that has nothing at `offset`. As with sending: one after the other,
+ * where the code for a rank is long.
+ */
 INLINE void place_words(const struct flagged *f, const vector16 *words, u32 mask, u32 offset)
 {
 	if (f->simple) {
@@ -326,14 +331,14 @@ INLINE void begin_round(struct flagged *f, u32 begin)
 	f->end = begin + least(left, (u32)f->a->round_bytes);
 }
 
-/* ahead: `words` of this thread's first unit have been loaded. */
-INLINE void send_round(struct flagged *f, u32 ahead, vector16 *words)
+/* loaded: `words` are those of this thread's first unit. */
+INLINE void send_round(struct flagged *f, u32 loaded, vector16 *words)
 {
 	f->slot = (f->epoch & 1) * f->a->set_bytes + block_id() * f->a->block_bytes;
 	if (must_clean(f->epoch))
 		clean(f);
 	EVERY_UNIT(f, i, offset)
-	send_unit(f, i, offset, ahead && i == thread_id(), words);
+	send_unit(f, i, offset, loaded && i == thread_id(), words);
 }
 
 INLINE void take_round(struct flagged *f)
@@ -383,13 +388,14 @@ INLINE void flagged_run(const struct collective_flagged_args *a, u32 all, u32 si
 	}
 }
 
-/* Aligned data in units of FLAGGED_DATA_BYTES(0), of which sums are made at most. */
+/*
+ * Aligned data in units of FLAGGED_DATA_BYTES(0), of which sums are made at most. Strides are 0 or
+ * the size of a piece.
+ */
 INLINE u32 is_simple(const struct collective_shape *s)
 {
-	const u32 words = is_in_words(s->in | s->out | s->in_stride | s->out_stride,
-				      s->piece | s->in_bytes | s->out_bytes);
-
-	if (!words || collective_is_wide(s->type, s->op))
+	if (!is_in_words(s->in | s->out, s->piece | s->in_bytes | s->out_bytes) ||
+	    collective_is_wide(s->type, s->op))
 		return 0;
 	return s->op == REDUCE_OP_N || is_passed_on(s) || collective_sums_fast(s->type, s->op);
 }

@@ -111,8 +111,8 @@ INLINE void store_unit_data(u64 address, vector16 v, u64 n)
 }
 
 /*
- * Of the `left` bytes at `address`, those of a unit of `most`. words: is_in_words() and a unit of
- * FLAGGED_DATA_BYTES(0), a constant.
+ * Of the `left` bytes at `address`, of which there may be more, those of a unit of `most`. words: a
+ * constant, is_in_words() and units of FLAGGED_DATA_BYTES(0), at which load_unit_words() stops.
  */
 INLINE vector16 load_unit(u64 address, u32 left, u32 most, u32 words)
 {

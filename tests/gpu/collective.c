@@ -1099,6 +1099,10 @@ int main(int argc, char **argv)
 	mode = argv[2];
 	b.no_p2p = argc > 3 && !strcmp(argv[3], "no-p2p");
 	b.levels = argc > 3 && !strcmp(argv[3], "levels");
+	if (b.levels && b.n % 2) {
+		printf("levels: two groups of equal size, so N must be even\n");
+		return 2;
+	}
 	b.mixed = argc > 3 && !strcmp(argv[3], "mixed");
 	b.mixed_pairs = argc > 3 && !strcmp(argv[3], "mixed-pairs");
 	if (b.host)

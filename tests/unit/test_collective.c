@@ -667,6 +667,34 @@ static void each_operation(void **state)
 	}
 }
 
+/* Whatever the algorithm and the element's place; also where nothing is added to it. */
+static void infinity_becomes_the_largest(void **state)
+{
+	const struct trial t = {.type = ELEMENT_FLOAT8_E5M2, .op = REDUCE_SUM, .count = 37};
+
+	(void)state;
+	for (size_t n = 1; n <= 3; n += 2)
+		for (int a = 0; a < ALGORITHM_N; a++) {
+			const struct comm_options o = options_of((enum algorithm)a, false);
+			unsigned char there[37];
+			struct rig g;
+
+			rig_start(&g, n, ROOM, &o);
+			for (size_t r = 0; r < n; r++) {
+				memset(there, r ? 0 : 0x7c, sizeof(there));
+				write_all(&g, &g.in[r], MARGIN, there, sizeof(there));
+			}
+			enqueue_all(&g, &t);
+			rig_wait_all(&g);
+			for (size_t r = 0; r < n; r++) {
+				read_all(&g, &g.out[r], MARGIN, there, sizeof(there));
+				for (size_t i = 0; i < sizeof(there); i++)
+					assert_int_equal(there[i], 0x7b);
+			}
+			rig_stop(&g);
+		}
+}
+
 /*
  * Around the ends of units, vectors, blocks and chunks, and with less than a share for every rank.
  */
@@ -1775,6 +1803,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_dies),
 		cmocka_unit_test(a_process_that_never_comes),
 		cmocka_unit_test(a_process_without_memory),
+		cmocka_unit_test(infinity_becomes_the_largest),
 	};
 
 	/* Under ThreadSanitizer only some: together they take 20 GB. */

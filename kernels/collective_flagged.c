@@ -50,15 +50,14 @@ INLINE void clean(const struct flagged *f)
 /* ---- the caller's data ---- */
 
 /*
- * part_of(), not cut to a unit: what is left of a rank's piece from `offset` on. 32 bits are enough
- * for what has room in the slots of all rounds: can() in src/collective/choose.c.
+ * Of a rank's piece, from `offset` on. 32 bits are enough for what has room in the slots of all
+ * rounds: can() in src/collective/choose.c.
  */
 INLINE u32 left_of_piece(const struct flagged *f, u64 bytes, u64 stride, u32 rank, u32 offset)
 {
 	const struct collective_shape *s = &f->a->s;
-	const u32 there = left_of((u32)bytes, piece_place(s, rank) * (u32)stride);
 
-	return left_of(least(there, (u32)s->piece), offset);
+	return left_of_part((u32)bytes, piece_place(s, rank) * (u32)stride, (u32)s->piece, offset);
 }
 
 INLINE u32 left_in(const struct flagged *f, u32 rank, u32 offset)

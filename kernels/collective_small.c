@@ -181,12 +181,10 @@ INLINE void small_one(struct small *f)
 
 /* ---- two steps ---- */
 
-/* From `offset` on in a rank's share: part_of() with 32 bits, not cut to a unit. */
+/* Of a rank's share, from `offset` on. */
 INLINE u32 share_left(const struct small *f, u32 rank, u32 offset)
 {
-	const u32 share = left_of(f->bytes, rank * f->piece);
-
-	return left_of(share < f->piece ? share : f->piece, offset);
+	return left_of_part(f->bytes, rank * f->piece, f->piece, offset);
 }
 
 struct share {

@@ -26,6 +26,12 @@ INLINE u32 left_of(u32 size, u32 offset)
 	return offset < size ? size - offset : 0;
 }
 
+/* part_of() with 32 bits, not cut to a unit: what is left of a piece from `offset` on. */
+INLINE u32 left_of_part(u32 all, u32 begin, u32 piece, u32 offset)
+{
+	return left_of(least(left_of(all, begin), piece), offset);
+}
+
 /* ---- units: see struct collective_flagged_args ---- */
 
 /* The fourth word of the data is 0. */

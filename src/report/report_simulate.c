@@ -156,21 +156,21 @@ static void add_p2p(struct document *out, const struct simulate_session *s)
 	const struct gpu *g = s->machine->gpus;
 	const size_t n = s->paths->device_n, pairs = n * (n - 1);
 
-	if (s->blocked)
+	if (s->blocked.n)
 		document_item(
 			out, STYLE_WARN, 0, "P2P",
 			"blocked for %u of %zu ordered pairs (the first: from %s to %s), so %s data "
 			"goes through the host's memory (onehop check says why)",
-			s->blocked_n, pairs, g[s->blocked_pair[0]].pci->name,
-			g[s->blocked_pair[1]].pci->name,
+			s->blocked.n, pairs, g[s->blocked.from].pci->name,
+			g[s->blocked.to].pci->name,
 			simulated_paths(&s->arms[0].simulation).mixed ? "such a pair's" : "all");
-	else if (s->unsure)
+	else if (s->unsure.n)
 		document_item(
 			out, STYLE_WARN, 0, "P2P",
 			"not certain for %u of %zu ordered pairs (the first: %s from %s to %s); "
 			"the model assumes that it works",
-			s->unsure_n, pairs, pair_verdict_text(s->unsure->verdict),
-			g[s->unsure_pair[0]].pci->name, g[s->unsure_pair[1]].pci->name);
+			s->unsure.n, pairs, pair_verdict_text(s->unsure.verdict),
+			g[s->unsure.from].pci->name, g[s->unsure.to].pci->name);
 }
 
 /* Why there are no times of NCCL that were asked for. */

@@ -118,6 +118,12 @@ static void use_measured(struct simulate_session *s, size_t n)
 		}
 }
 
+static void add_pair(struct simulated_pairs *ret, size_t from, size_t to, enum pair_verdict verdict)
+{
+	if (!ret->n++)
+		*ret = (struct simulated_pairs){1, from, to, verdict};
+}
+
 static void find_blocked(struct simulate_session *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -128,17 +134,9 @@ static void find_blocked(struct simulate_session *s, size_t n)
 				continue;
 			if (p->verdict != PAIR_BLOCKED)
 				s->reach[i] |= 1u << j;
-			if (p->verdict == PAIR_DIRECT)
-				continue;
-			if (p->verdict == PAIR_BLOCKED && !s->blocked_n++) {
-				s->blocked = p;
-				s->blocked_pair[0] = s->gpus[i];
-				s->blocked_pair[1] = s->gpus[j];
-			} else if (p->verdict != PAIR_BLOCKED && !s->unsure_n++) {
-				s->unsure = p;
-				s->unsure_pair[0] = s->gpus[i];
-				s->unsure_pair[1] = s->gpus[j];
-			}
+			if (p->verdict != PAIR_DIRECT)
+				add_pair(p->verdict == PAIR_BLOCKED ? &s->blocked : &s->unsure,
+					 s->gpus[i], s->gpus[j], p->verdict);
 		}
 }
 
@@ -254,7 +252,7 @@ static void make_figures(struct simulate_session *s)
 		nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
 		nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop] : "",
 		x->plan.graph ? ", in a graph" : "", has_p2p(x) ? "" : ", without P2P",
-		s->unsure ? ", P2P assumed where it is not certain" : "",
+		s->unsure.n ? ", P2P assumed where it is not certain" : "",
 		simulate_session_rates(s, rates));
 	for (unsigned i = 0; i < s->paths->device_n; i++) {
 		const struct gpu *g = &s->machine->gpus[s->gpus[i]];

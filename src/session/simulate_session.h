@@ -15,6 +15,13 @@ struct simulated_arm {
 	size_t row_n;
 };
 
+/* Ordered pairs: how many, and the first one. */
+struct simulated_pairs {
+	unsigned n;
+	size_t from, to; /* of the first: indexes in machine.gpus */
+	enum pair_verdict verdict;
+};
+
 struct simulate_session {
 	const struct machine *machine;
 	struct topology *topology;
@@ -22,14 +29,9 @@ struct simulate_session {
 	size_t gpus[SIMULATED_RANKS_MAX]; /* of rank k: index in machine.gpus */
 	enum nearness near[SIMULATED_RANKS_MAX * SIMULATED_RANKS_MAX]; /* of ranks */
 	unsigned measured; /* ordered pairs whose rate was measured */
-	/*
-	 * Ordered pairs without P2P, and those whose P2P is doubtful or unknown: how many, and the
-	 * first one; NULL: none.
-	 */
-	unsigned blocked_n, unsure_n;
-	const struct path *blocked, *unsure;
-	size_t blocked_pair[2], unsure_pair[2]; /* indexes in machine.gpus */
-	uint32_t reach[SIMULATED_RANKS_MAX];    /* of ranks: without those whose P2P is blocked */
+	/* Those without P2P, and those whose P2P is doubtful or unknown. */
+	struct simulated_pairs blocked, unsure;
+	uint32_t reach[SIMULATED_RANKS_MAX]; /* of ranks: without those whose P2P is blocked */
 	struct simulated_arm arms[2]; /* the second only with p2p_off, and if the first has P2P */
 	struct figures *figures;
 };

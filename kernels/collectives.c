@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kernels of collective operations: a PTX module of its own, because drivers need most of a
- * second to compile it.
+ * The kernels of collective operations: a PTX module of its own, because drivers need seconds to
+ * compile it.
  */
 #include "kernels/collective_chain.c"
 #include "kernels/collective_flagged.c"
